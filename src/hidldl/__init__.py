@@ -1,0 +1,67 @@
+"""Label distribution learning with hidden labels.
+
+Annotators overlook labels, and what they overlook inflates the rest: the row still sums to 1, so nothing
+looks missing. This package recovers the complete distributions. Everything public can be imported from here;
+names are loaded on first use, so that ``import hidldl`` is quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from hidldl.datasets.dataset import Dataset
+    from hidldl.datasets.generated import make_distributions
+    from hidldl.datasets.loading import list_datasets, load_dataset
+    from hidldl.datasets.table import load_table
+    from hidldl.hiding import hide_labels
+    from hidldl.learners.sabfgs import SABFGS
+    from hidldl.metrics import MEASURES, Measure, score
+    from hidldl.recovery.hidldl import HidLDL
+    from hidldl.recovery.meanfill import MeanFill
+    from hidldl.theory import recovery_bound
+
+_HOME_OF = {
+    "MEASURES": "metrics",
+    "SABFGS": "learners.sabfgs",
+    "Dataset": "datasets.dataset",
+    "HidLDL": "recovery.hidldl",
+    "MeanFill": "recovery.meanfill",
+    "Measure": "metrics",
+    "hide_labels": "hiding",
+    "list_datasets": "datasets.loading",
+    "load_dataset": "datasets.loading",
+    "load_table": "datasets.table",
+    "make_distributions": "datasets.generated",
+    "recovery_bound": "theory",
+    "score": "metrics",
+}
+
+__all__ = [
+    "MEASURES",
+    "SABFGS",
+    "Dataset",
+    "HidLDL",
+    "MeanFill",
+    "Measure",
+    "hide_labels",
+    "list_datasets",
+    "load_dataset",
+    "load_table",
+    "make_distributions",
+    "recovery_bound",
+    "score",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

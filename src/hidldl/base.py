@@ -1,0 +1,172 @@
+"""What a recoverer and a learner are.
+
+Both are scikit-learn estimators. The public methods here validate and give results their container; a method's
+own file holds only its computation, in the hooks whose names start with an underscore.
+"""
+
+import warnings
+from abc import ABCMeta, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from hidldl.metrics import MEASURES
+from hidldl.simplex import clip_and_close, restore_proportions
+from hidldl.validation import (
+    BoolArray,
+    FloatArray,
+    check_distributions,
+    check_features,
+    check_observed_rows,
+    check_same_rows,
+    check_sample_weight,
+)
+
+
+class _DistributionEstimator(BaseEstimator, metaclass=ABCMeta):
+    """Parameters in the constructor, distributions out of ``predict``."""
+
+    _min_rows = 1
+
+    def predict(self, X: Any) -> Any:
+        """Distributions for the rows of X: a DataFrame for a DataFrame, else an array."""
+        check_is_fitted(self)
+        features = check_features(self, X, reset=False)
+        distributions = self._predict(features)
+        if not isinstance(X, pd.DataFrame):
+            return distributions
+        return pd.DataFrame(distributions, index=X.index, columns=self.label_names_)
+
+    @abstractmethod
+    def _predict(self, X: Any) -> FloatArray:
+        """Rows on the simplex for checked features."""
+
+    def _check_parameters(self, n_rows: int, n_labels: int) -> None:
+        """Refuse parameters that cannot be used with n rows and m labels."""
+
+    def _record_convergence(self, history: dict[str, FloatArray], converged: bool, what: str) -> None:
+        """Set ``history_``, ``n_iter_`` and ``converged_``; warn if the method stopped before it was done."""
+        self.history_ = history
+        self.n_iter_ = len(next(iter(history.values())))
+        self.converged_ = converged
+        if not converged:
+            warnings.warn(
+                f"{type(self).__name__} stopped after {self.n_iter_} iterations before it converged: {what}. "
+                "Raise max_iter, or accept the result as it is.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = False
+        tags.input_tags.sparse = True
+        return tags
+
+
+class Recoverer(_DistributionEstimator):
+    """Recovers complete distributions from features and the rows that annotators handed in."""
+
+    # An array, or a DataFrame or Series where D_obs was a DataFrame.
+    distributions_: Any
+    raw_distributions_: Any
+    hidden_mass_: Any
+
+    @property
+    def _keeps_proportions(self) -> bool:
+        """Whether recovered rows are proportional to the observed ones; HidLDL's ablation gives that up."""
+        return True
+
+    def fit(self, X: Any, D_obs: Any, observed: Any = None) -> Self:
+        """Recover the hidden degrees.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n, d)
+            Features.
+        D_obs : array or DataFrame of shape (n, m)
+            Degrees as handed in; each row sums to 1 over its observed labels, within 1e-3.
+        observed : boolean array or DataFrame of shape (n, m), optional
+            True where a degree is observed. Without it NaN in ``D_obs`` is hidden; without NaN, zeros are,
+            and a warning says so.
+        """
+        features = check_features(self, X, reset=True, min_rows=self._min_rows)
+        rows = check_observed_rows(D_obs, observed)
+        check_same_rows(X, features.shape[0], rows)
+        self._check_parameters(*rows.degrees.shape)
+        self.label_names_ = None if rows.frame is None else rows.frame.columns
+        raw = self._recover(features, rows.degrees, rows.observed)
+        if self._keeps_proportions:
+            recovered = restore_proportions(raw, rows.degrees, rows.observed)
+        else:
+            recovered = clip_and_close(raw)
+        self._after_recovery(features, recovered)
+        self.raw_distributions_ = rows.like_input(raw)
+        self.distributions_ = rows.like_input(recovered)
+        self.hidden_mass_ = rows.series_like_input(np.where(rows.observed, 0, recovered).sum(axis=1))
+        return self
+
+    @property
+    def scaling_(self) -> Any:
+        """Per row the recovered coefficient k: observed degrees times k are the recovered ones."""
+        check_is_fitted(self)
+        return 1 - self.hidden_mass_
+
+    def score(self, X: Any, D_obs: Any, observed: Any = None) -> float:
+        """Mean intersection of the predicted rows with ``D_obs``, both renormalised over the observed labels.
+
+        It needs no ground truth: everything compared is data that the user has. Higher is better.
+        """
+        predicted = np.asarray(self.predict(X))
+        rows = check_observed_rows(D_obs, observed)
+        check_same_rows(X, len(predicted), rows)
+        return MEASURES["intersection"](rows.degrees, clip_and_close(np.where(rows.observed, predicted, 0)))
+
+    @abstractmethod
+    def _recover(self, X: Any, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
+        """The method's own matrix, which need not be on the simplex."""
+
+    def _after_recovery(self, X: Any, distributions: FloatArray) -> None:
+        """Keep what ``_predict`` needs."""
+
+
+class Learner(_DistributionEstimator):
+    """Learns to predict distributions from features and complete distributions."""
+
+    def fit(self, X: Any, D: Any, sample_weight: Any = None) -> Self:
+        """Learn from complete distributions.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n, d)
+            Features.
+        D : array or DataFrame of shape (n, m)
+            Distributions; each row sums to 1 within 1e-3.
+        sample_weight : array of shape (n,), optional
+            Weight of each row; all alike by default.
+        """
+        features = check_features(self, X, reset=True, min_rows=self._min_rows)
+        rows = check_distributions(D)
+        check_same_rows(X, features.shape[0], rows, name="D")
+        self._check_parameters(*rows.degrees.shape)
+        self.label_names_ = None if rows.frame is None else rows.frame.columns
+        self._fit(features, rows.degrees, check_sample_weight(sample_weight, len(rows.degrees)))
+        return self
+
+    def score(self, X: Any, D: Any, sample_weight: Any = None) -> float:
+        """Mean intersection of the predicted rows with ``D``; higher is better."""
+        predicted = np.asarray(self.predict(X))
+        rows = check_distributions(D)
+        check_same_rows(X, len(predicted), rows, name="D")
+        shared = MEASURES["intersection"].rows(rows.degrees, predicted)
+        return float(np.average(shared, weights=check_sample_weight(sample_weight, len(shared))))
+
+    @abstractmethod
+    def _fit(self, X: Any, D: FloatArray, sample_weight: FloatArray) -> None:
+        """Set what ``_predict`` needs."""

@@ -1,0 +1,23 @@
+"""The ``hidldl`` command. One file per command: parse, call, print. Commands import what they need when they run."""
+
+import click
+
+from hidldl import __version__
+from hidldl.cli.datasets import datasets
+from hidldl.cli.demo import demo
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "--version", "-V", prog_name="hidldl", message="%(prog)s %(version)s")
+def main() -> None:
+    """Recover label distributions whose hidden labels inflated the rest.
+
+    \b
+    Start here:
+      hidldl demo        hide labels of real data, recover them, look at the result
+      hidldl datasets    what data there is, and where
+    """
+
+
+main.add_command(demo)
+main.add_command(datasets)

@@ -1,0 +1,75 @@
+"""Where the published files are, and how they get there. No file is read before its checksum is right."""
+
+import logging
+import os
+import tempfile
+from pathlib import Path
+
+from hidldl.datasets.registry import DatasetFile
+
+logger = logging.getLogger(__name__)
+
+DATA_VARIABLE = "HIDLDL_DATA"
+"""Environment variable that names a folder with dataset files."""
+
+
+class DatasetUnavailableError(OSError):
+    """A dataset is neither on this machine nor could it be downloaded; the message says where to put it."""
+
+
+def cache_folder() -> Path:
+    """Where downloaded files are kept."""
+    import pooch
+
+    return Path(pooch.os_cache("hidldl"))
+
+
+def search_folders() -> list[Path]:
+    """The folders in which files are looked for, first match wins."""
+    named = os.environ.get(DATA_VARIABLE)
+    return [*([Path(named).expanduser()] if named else []), cache_folder()]
+
+
+def locate(entry: DatasetFile) -> Path | None:
+    """The file's path if it is on this machine, verified or not."""
+    paths = (folder / entry.file for folder in search_folders())
+    return next((path for path in paths if path.is_file()), None)
+
+
+def fetch(entry: DatasetFile, *, progress: bool = False) -> Path:
+    """The verified file's path; downloads it into the cache if it is not here."""
+    path = locate(entry)
+    if path is None:
+        path = _download(entry, progress=progress)
+    elif not entry.matches(path.read_bytes()):
+        raise DatasetUnavailableError(
+            f"{path} is not the published file of {entry.name} (expected {entry.checksum}). Remove it, or replace "
+            f"it with the file from {entry.url}."
+        )
+    return path
+
+
+def _download(entry: DatasetFile, *, progress: bool) -> Path:
+    import pooch
+
+    folder = cache_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # Next to its destination, so that the verified file takes its place in one step.
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            arrived = Path(scratch) / entry.file
+            pooch.HTTPDownloader(progressbar=progress)(entry.url, str(arrived), None)
+            if not entry.matches(arrived.read_bytes()):
+                raise DatasetUnavailableError(
+                    f"what {entry.url} sent is not the published file (expected {entry.checksum})"
+                )
+            return arrived.replace(folder / entry.file)
+    except OSError as error:  # requests' exceptions are OSErrors too
+        reason = (
+            error if isinstance(error, DatasetUnavailableError) else f"downloading failed with {type(error).__name__}"
+        )
+        raise DatasetUnavailableError(
+            f"{entry.name} is not on this machine (looked in {', '.join(map(str, search_folders()))}), and {reason}. "
+            f"Get {entry.file} from {entry.url} ({entry.checksum}) and put it into {folder}, or set the environment "
+            f"variable {DATA_VARIABLE} to the folder that holds it."
+        ) from None

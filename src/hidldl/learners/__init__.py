@@ -1,0 +1,1 @@
+"""Learners: one method per file."""

@@ -1,0 +1,1 @@
+"""Recoverers: one method per file."""

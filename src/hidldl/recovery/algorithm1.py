@@ -1,0 +1,90 @@
+"""Algorithm 1 of the paper: ADMM for the graph, the trace norm and the proportional constraint.
+
+Minimises ``1/2 tr(D' G D) + alpha ||D||_*`` over rows on the simplex that are proportional to the observed
+rows, with D split into D (graph, simplex), A (trace norm) and B (proportions). The steps stand in the order of
+the paper.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from hidldl.simplex import clip_and_close
+from hidldl.validation import BoolArray, FloatArray
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The last iterate and the residuals on the way to it."""
+
+    D: FloatArray
+    history: dict[str, FloatArray]
+    converged: bool
+
+
+def solve(
+    laplacian: sparse.csr_array,
+    D_obs: FloatArray,
+    observed: BoolArray,
+    *,
+    alpha: float,
+    rho: float,
+    step: float,
+    max_iter: int,
+    tol: float,
+    constraint: bool,
+) -> Solution:
+    """Algorithm 1 from its start to its stop: ``max_iter`` iterations, or all residuals below ``tol``.
+
+    Without ``constraint`` the split B and its multiplier drop out, and D_obs enters as the start only.
+    """
+    D = D_obs
+    A = B = Lambda = np.ones_like(D)
+    Lambda_B = np.ones_like(D) if constraint else np.zeros_like(D)
+    low_rank_gaps, proportion_gaps = [], []
+    for _ in range(max_iter):
+        gradient = laplacian @ D + Lambda + rho * (D - A)
+        if constraint:
+            gradient += Lambda_B + rho * (D - B)
+        D = clip_and_close(D - step * gradient)
+        A = shrink_singular_values(D + Lambda / rho, alpha / rho)
+        Lambda = Lambda + rho * (D - A)
+        low_rank_gaps.append(np.abs(D - A).max())
+        if constraint:
+            B = impose_proportions(D + Lambda_B / rho, D_obs, observed)
+            Lambda_B = Lambda_B + rho * (D - B)
+            proportion_gaps.append(np.abs(D - B).max())
+        if max(low_rank_gaps[-1], proportion_gaps[-1] if constraint else 0) < tol:
+            return Solution(D, _history(low_rank_gaps, proportion_gaps), converged=True)
+    return Solution(D, _history(low_rank_gaps, proportion_gaps), converged=False)
+
+
+def shrink_singular_values(Y: FloatArray, threshold: float) -> FloatArray:
+    """Singular value thresholding (Eq. 16): every singular value loses ``threshold``, none falls below 0.
+
+    With Y'Y = V S² V', the result is Y V max(1 - threshold/S, 0) V': an m × m eigenproblem instead of an SVD
+    of n × m. Singular values lose half their digits in Y'Y, but only those far below the largest one, which
+    carry as little of Y.
+    """
+    if threshold == 0:
+        return Y
+    eigenvalues, V = np.linalg.eigh(Y.T @ Y)
+    singular_values = np.sqrt(np.maximum(eigenvalues, 0))
+    kept = singular_values > threshold
+    factors = np.zeros_like(singular_values)
+    factors[kept] = 1 - threshold / singular_values[kept]
+    return Y @ ((V * factors) @ V.T)
+
+
+def impose_proportions(Y: FloatArray, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
+    """The nearest matrix whose observed part is proportional to ``D_obs`` in every row (Eq. 18)."""
+    scaling = (Y * D_obs).sum(axis=1, keepdims=True) / (D_obs**2).sum(axis=1, keepdims=True)
+    return np.where(observed, scaling * D_obs, Y)
+
+
+def _history(low_rank_gaps: list[float], proportion_gaps: list[float]) -> dict[str, FloatArray]:
+    history = {"low_rank": np.array(low_rank_gaps)}
+    if proportion_gaps:
+        history["proportions"] = np.array(proportion_gaps)
+    return history

@@ -1,0 +1,37 @@
+"""Pure functions on the rows of a matrix: closure, projection and the proportional restore."""
+
+import numpy as np
+
+from hidldl.validation import BoolArray, FloatArray
+
+
+def clip_and_close(D: FloatArray) -> FloatArray:
+    """The paper's map onto the simplex (Eq. 15): negative entries to 0, then divide by the row's sum.
+
+    It keeps proportions, which the Euclidean projection does not. A row with nothing positive becomes uniform.
+    """
+    D = np.maximum(D, 0)
+    sums = D.sum(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        return np.where(sums > 0, D / sums, D.dtype.type(1 / D.shape[1]))
+
+
+def restore_proportions(D: FloatArray, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
+    """Rows on the simplex that are exactly proportional to ``D_obs`` where observed, as near ``D`` as that allows.
+
+    The observed part of a row is k times the row of ``D_obs``, k by least squares (the paper's Eq. 18 without
+    the multiplier); the hidden part keeps its own proportions and takes the rest, 1 - k. A row without hidden
+    mass is its observed row. k stays positive: a label that somebody saw is there.
+    """
+    hidden = np.where(observed, 0, np.maximum(D, 0)).astype(D.dtype, copy=False)
+    hidden_sum = hidden.sum(axis=1, keepdims=True)
+    has_hidden = hidden_sum > np.finfo(D.dtype).tiny
+    least_squares = (D * D_obs).sum(axis=1, keepdims=True) / (D_obs**2).sum(axis=1, keepdims=True)
+    scaling = np.where(has_hidden, np.clip(least_squares, smallest_scaling(D), 1), 1)
+    hidden_shares = np.divide(hidden, hidden_sum, out=np.zeros_like(hidden), where=has_hidden)
+    return (scaling * D_obs + (1 - scaling) * hidden_shares).astype(D.dtype, copy=False)
+
+
+def smallest_scaling(D: FloatArray) -> float:
+    """The least observed mass of a row: large enough to divide by without losing the proportions."""
+    return float(np.sqrt(np.finfo(D.dtype).eps))

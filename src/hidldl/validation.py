@@ -1,0 +1,264 @@
+"""The only home of input checks, and of what "observed" means.
+
+What counts as hidden has one meaning everywhere: the mask ``observed`` wins; without it, NaN in ``D_obs`` is
+hidden; without NaN, a zero is. A true, annotated zero is an observed entry.
+"""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy import sparse
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+
+FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
+
+FLOAT_TYPES = [np.float64, np.float32]
+ROW_SUM_TOLERANCE = 1e-3
+"""How far a row's sum may be from 1: enough for shares that were rounded to four decimals."""
+
+
+@dataclass(frozen=True)
+class ObservedRows:
+    """Rows as annotators hand them in, after every check.
+
+    ``degrees`` are 0 where hidden and sum to 1 in every row; ``frame`` is the DataFrame that they came in, if
+    they came in one.
+    """
+
+    degrees: FloatArray
+    observed: BoolArray
+    frame: pd.DataFrame | None
+
+    def like_input(self, values: FloatArray) -> FloatArray | pd.DataFrame:
+        """The n × m ``values`` in the container that the rows came in."""
+        if self.frame is None:
+            return values
+        return pd.DataFrame(values, index=self.frame.index, columns=self.frame.columns)
+
+    def series_like_input(self, values: FloatArray) -> "FloatArray | pd.Series[float]":
+        """One value per row in the container that the rows came in."""
+        return values if self.frame is None else pd.Series(values, index=self.frame.index)
+
+
+def check_features(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> Any:
+    """Features as a float array or CSR matrix without NaN and infinities; ``reset`` in ``fit``."""
+    checked = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        dtype=FLOAT_TYPES,
+        accept_sparse="csr",
+        ensure_all_finite=False,
+        ensure_min_samples=min_rows,
+    )
+    _refuse_nonfinite_features(checked, X)
+    return checked
+
+
+def check_observed_rows(D_obs: Any, observed: Any = None, *, name: str = "D_obs") -> ObservedRows:
+    """The rows of ``D_obs``, with the one meaning of "observed" applied and every row checked."""
+    degrees, frame = _as_matrix(D_obs, name)
+    mask = _resolve_mask(degrees, observed, frame, name)
+    degrees = np.where(mask, degrees, 0)
+    _check_degrees(degrees, frame, name)
+    _check_row_sums(degrees, frame, name, over=" over its observed labels")
+    _refuse_unseen_labels(mask, frame, name)
+    return ObservedRows(degrees / degrees.sum(axis=1, keepdims=True), mask, frame)
+
+
+def check_distributions(D: Any, *, name: str = "D") -> ObservedRows:
+    """Complete distributions: every entry counts as observed."""
+    degrees, frame = _as_matrix(D, name)
+    _check_degrees(degrees, frame, name)
+    _check_row_sums(degrees, frame, name)
+    closed = degrees / degrees.sum(axis=1, keepdims=True)
+    return ObservedRows(closed, np.ones(degrees.shape, dtype=bool), frame)
+
+
+def check_same_rows(X: Any, n_rows: int, rows: ObservedRows, *, name: str = "D_obs") -> None:
+    """Features and distributions must have the same rows in the same order."""
+    if n_rows != len(rows.degrees):
+        raise ValueError(f"X has {n_rows} rows but {name} has {len(rows.degrees)}; give one row of each per item.")
+    if isinstance(X, pd.DataFrame) and rows.frame is not None:
+        _refuse_shuffled(X.index, rows.frame.index, "X", name, f"{name}.loc[X.index]", "rows")
+
+
+def check_matrix_pair(D_true: Any, D_pred: Any) -> tuple[FloatArray, FloatArray]:
+    """Two matrices of the same shape to compare; the second need not be on the simplex."""
+    true, true_frame = _as_matrix(D_true, "D_true")
+    pred, pred_frame = _as_matrix(D_pred, "D_pred")
+    if true.shape != pred.shape:
+        raise ValueError(
+            f"D_true has shape {true.shape} but D_pred has shape {pred.shape}; compare the same rows and labels."
+        )
+    if true_frame is not None and pred_frame is not None:
+        for kind, axis in (("rows", "index"), ("labels", "columns")):
+            remedy = f"D_pred.reindex({axis}=D_true.{axis})"
+            _refuse_shuffled(getattr(true_frame, axis), getattr(pred_frame, axis), "D_true", "D_pred", remedy, kind)
+    for values, frame, name in ((true, true_frame, "D_true"), (pred, pred_frame, "D_pred")):
+        _refuse_where(~np.isfinite(values), frame, name, "is not a finite number", "compare complete distributions")
+    return true, pred
+
+
+def check_mask(observed: Any, shape: tuple[int, ...], *, name: str = "D_obs") -> BoolArray:
+    """A boolean n × m mask: True where the annotator gave a degree."""
+    mask = np.asarray(observed)
+    if mask.dtype != np.bool_:
+        raise ValueError(
+            f"observed must be a boolean array (True where a degree is observed), got dtype {mask.dtype}; "
+            "convert it with observed.astype(bool) if 1 means observed."
+        )
+    if mask.shape != shape:
+        raise ValueError(
+            f"observed has shape {mask.shape} but {name} has shape {shape}; give one mask entry per degree."
+        )
+    return mask
+
+
+def check_sample_weight(sample_weight: Any, n_rows: int) -> FloatArray:
+    """One finite, non-negative weight per row; ones where none are given."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    if weight.shape != (n_rows,):
+        raise ValueError(f"sample_weight has shape {weight.shape}; give one weight for each of the {n_rows} rows.")
+    if (weight < 0).any() or not weight.any():
+        raise ValueError("sample_weight must be non-negative, and not every weight may be zero.")
+    return np.asarray(weight)
+
+
+def check_number(
+    value: Any, name: str, *, at_least: float | None = None, above: float | None = None, integer: bool = False
+) -> None:
+    """A finite number within its bounds; booleans are not numbers here."""
+    kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
+    if isinstance(value, bool | np.bool_) or not isinstance(value, kinds):
+        raise TypeError(f"{name} must be {'an integer' if integer else 'a number'}, got {value!r}.")
+    if not np.isfinite(value):
+        raise ValueError(f"{name} must be finite, got {value!r}.")
+    if at_least is not None and value < at_least:
+        raise ValueError(f"{name} must be at least {at_least}, got {value!r}.")
+    if above is not None and value <= above:
+        raise ValueError(f"{name} must be greater than {above}, got {value!r}.")
+
+
+def random_generator(random_state: RandomState) -> np.random.Generator:
+    """A generator of its own; NumPy's global stream is never read or advanced."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31, size=4))
+    return np.random.default_rng(random_state)
+
+
+def _as_matrix(values: Any, name: str) -> tuple[FloatArray, pd.DataFrame | None]:
+    if values is None:
+        raise ValueError(f"{name} is None: the estimator requires y to be passed, but the target y is None.")
+    frame = values if isinstance(values, pd.DataFrame) else None
+    matrix = check_array(values, dtype=FLOAT_TYPES, ensure_all_finite=False, ensure_min_features=1, input_name=name)
+    if matrix.shape[1] < 2:
+        raise ValueError(f"{name} has 1 label; a distribution needs two or more label columns.")
+    return matrix, frame
+
+
+def _resolve_mask(degrees: FloatArray, observed: Any, frame: pd.DataFrame | None, name: str) -> BoolArray:
+    if observed is not None:
+        mask = check_mask(observed, degrees.shape, name=name)
+        if isinstance(observed, pd.DataFrame) and frame is not None:
+            _refuse_shuffled(frame.columns, observed.columns, name, "observed", f"observed[{name}.columns]", "labels")
+            _refuse_shuffled(frame.index, observed.index, name, "observed", f"observed.loc[{name}.index]", "rows")
+        _refuse_where(
+            mask & np.isnan(degrees),
+            frame,
+            name,
+            "is NaN but observed says it was given",
+            "mark it hidden in observed, or give its degree",
+        )
+        return mask
+    if np.isnan(degrees).any():
+        return ~np.isnan(degrees)
+    if (degrees == 0).any():
+        warnings.warn(
+            f"{name} has zeros and neither NaN nor a mask: every zero is taken as hidden. Pass observed= to say "
+            "which entries were annotated; a true zero is an observed entry.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return degrees != 0
+
+
+def _check_degrees(degrees: FloatArray, frame: pd.DataFrame | None, name: str) -> None:
+    _refuse_where(~np.isfinite(degrees), frame, name, "is not a finite number", "give a degree between 0 and 1")
+    _refuse_where(degrees < 0, frame, name, "is negative", "degrees are shares between 0 and 1")
+    empty = ~(degrees > 0).any(axis=1)
+    if empty.any():
+        row = _row_name(frame, int(empty.argmax()))
+        raise ValueError(
+            f"{row} of {name} has no positive observed label; drop the row, or give at least one of its degrees."
+        )
+
+
+def _check_row_sums(degrees: FloatArray, frame: pd.DataFrame | None, name: str, over: str = "") -> None:
+    sums = degrees.sum(axis=1)
+    wrong = np.abs(sums - 1) > ROW_SUM_TOLERANCE
+    if wrong.any():
+        i = int(wrong.argmax())
+        raise ValueError(
+            f"{_row_name(frame, i)} of {name} sums to {sums[i]:.6g}{over}; rows must sum to 1 within "
+            f"{ROW_SUM_TOLERANCE:g}. Divide each row by its sum if its entries are counts or shares of a larger whole."
+        )
+
+
+def _refuse_unseen_labels(mask: BoolArray, frame: pd.DataFrame | None, name: str) -> None:
+    unseen = ~mask.any(axis=0)
+    if unseen.any():
+        label = _label_name(frame, int(unseen.argmax()))
+        raise ValueError(
+            f"{label} of {name} is hidden in every row, so nothing says how much of it there is; drop that "
+            "column, or pass observed= if its zeros are true ones."
+        )
+
+
+def _refuse_where(at_fault: BoolArray, frame: pd.DataFrame | None, name: str, what: str, remedy: str) -> None:
+    if at_fault.any():
+        i, j = np.unravel_index(int(at_fault.argmax()), at_fault.shape)
+        raise ValueError(f"{name} {what} in {_row_name(frame, int(i))}, {_label_name(frame, int(j))}; {remedy}.")
+
+
+def _refuse_nonfinite_features(X: Any, given: Any) -> None:
+    values = X.data if sparse.issparse(X) else X
+    # One pass and no temporary in the usual case: a sum is finite only if (nearly) everything in it is.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()) or np.isfinite(values).all():
+            return
+    coordinates = sparse.coo_array(X) if sparse.issparse(X) else None
+    at_fault = np.argwhere(~np.isfinite(values))[0]
+    if coordinates is not None:
+        position = int(at_fault[0])
+        i, j = int(coordinates.coords[0][position]), int(coordinates.coords[1][position])
+    else:
+        i, j = int(at_fault[0]), int(at_fault[1])
+    kind = "NaN" if np.isnan(values[tuple(at_fault)]) else "inf"
+    frame = given if isinstance(given, pd.DataFrame) else None
+    column = f"column {j}" if frame is None else f"column {frame.columns[j]!r}"
+    raise ValueError(f"X contains {kind} in {_row_name(frame, i)}, {column}; impute or drop it before fitting.")
+
+
+def _refuse_shuffled(
+    first: "pd.Index[Any]", second: "pd.Index[Any]", first_name: str, second_name: str, remedy: str, kind: str
+) -> None:
+    if not first.equals(second) and len(first) == len(second) and first.sort_values().equals(second.sort_values()):
+        raise ValueError(f"{first_name} and {second_name} have the same {kind} in different order; use {remedy}.")
+
+
+def _row_name(frame: pd.DataFrame | None, i: int) -> str:
+    return f"row {i}" if frame is None else f"row {i} (index {frame.index[i]!r})"
+
+
+def _label_name(frame: pd.DataFrame | None, j: int) -> str:
+    return f"label {j}" if frame is None else f"label {frame.columns[j]!r}"

@@ -1,0 +1,40 @@
+"""Fixtures that many tests share."""
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from hidldl import hide_labels, make_distributions
+
+
+@pytest.fixture
+def hidden():
+    """A small artificial problem: truth, and what is left of it after hiding half of the labels."""
+    data = make_distributions(n_rows=60, n_features=4, n_labels=5, random_state=3)
+    D_obs, observed = hide_labels(data.distributions, rate=0.5, random_state=4)
+    return SimpleNamespace(X=data.features, D=data.distributions, D_obs=D_obs, observed=observed)
+
+
+@pytest.fixture(autouse=True)
+def untouched_global_stream(request):
+    """No test, and so nothing that it calls, may advance NumPy's global random stream."""
+    if request.node.name.startswith("test_scikit_learns_own_checks"):
+        yield  # one of scikit-learn's checks permutes rows with the global stream
+        return
+    before = np.random.get_state(legacy=False)["state"]  # noqa: NPY002
+    yield
+    after = np.random.get_state(legacy=False)["state"]  # noqa: NPY002
+    assert before["pos"] == after["pos"]
+    assert np.array_equal(before["key"], after["key"])
+
+
+@pytest.fixture(scope="session")
+def data_folder():
+    """The folder with the paper's datasets, where there is one."""
+    folder = os.environ.get("HIDLDL_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("HIDLDL_DATA does not name a folder with the paper's datasets")
+    return Path(folder).resolve()

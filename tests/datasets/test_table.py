@@ -1,0 +1,93 @@
+"""A user's own table, from file to recovered rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hidldl import MeanFill, load_table
+
+
+@pytest.fixture
+def table():
+    return pd.DataFrame(
+        {
+            "id": ["a", "b", "c"],
+            "size": [1.0, 2.0, 3.0],
+            "age": [3, 1, 2],
+            "is_joy": [0.5, 0.7, 1.0],
+            "is_fear": [0.5, 0.3, np.nan],
+        }
+    )
+
+
+WRITERS = {
+    "faces.csv": lambda table, path: table.to_csv(path, index=False),
+    "faces.csv.gz": lambda table, path: table.to_csv(path, index=False),
+    "faces.tsv": lambda table, path: table.to_csv(path, index=False, sep="\t"),
+    "faces.parquet": lambda table, path: table.to_parquet(path, index=False),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_format_reads_the_same(tmp_path, table, name):
+    WRITERS[name](table, tmp_path / name)
+    data = load_table(tmp_path / name, labels="is_*", index="id")
+    assert data.name == "faces"
+    assert data.feature_names == ("size", "age")
+    assert data.label_names == ("is_joy", "is_fear")
+    assert list(data.features.index) == list(data.distributions.index) == ["a", "b", "c"]
+    assert np.isnan(data.distributions.loc["c", "is_fear"])
+    recovered = MeanFill().fit(data.features, data.distributions).distributions_
+    assert np.allclose(recovered.sum(axis=1), 1)
+
+
+def test_columns_by_name(tmp_path, table):
+    table.to_csv(tmp_path / "faces.csv", index=False)
+    data = load_table(tmp_path / "faces.csv", labels=["is_fear", "is_joy"], features=["age"])
+    assert data.feature_names == ("age",)
+    assert list(data.distributions.columns) == ["is_fear", "is_joy"]
+
+
+def test_wrong_calls_name_file_column_and_remedy(tmp_path, table):
+    path = tmp_path / "faces.csv"
+    table.to_csv(path, index=False)
+    for arguments, message in [
+        ({"labels": "emotion_*"}, r"no column of faces.csv matches labels='emotion_\*'; its columns are 'id'"),
+        ({"labels": ["joy"]}, r"faces.csv has no column 'joy' \(labels\)"),
+        ({"labels": "is_*", "features": ["is_joy"]}, "'is_joy' of faces.csv is named in both"),
+        ({"labels": "is_*", "index": "name"}, r"no column 'name' \(index\)"),
+        ({"labels": "is_*"}, "column 'id' of faces.csv holds 'a' in row 0, which is not a number"),
+        ({"labels": ["size", "age", "is_joy", "is_fear"], "index": "id"}, "no feature columns"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            load_table(path, **arguments)
+
+
+def test_wrong_files_are_refused(tmp_path, table):
+    with pytest.raises(FileNotFoundError, match=r"no file .*absent\.csv"):
+        load_table(tmp_path / "absent.csv", labels="y*")
+    (tmp_path / "model.pkl").write_bytes(b"\x80\x04.")
+    with pytest.raises(ValueError, match=r"reads \.csv, \.tsv and \.parquet"):
+        load_table(tmp_path / "model.pkl", labels="y*")
+    table.iloc[:0].to_csv(tmp_path / "empty.csv", index=False)
+    with pytest.raises(ValueError, match=r"empty\.csv has no rows"):
+        load_table(tmp_path / "empty.csv", labels="is_*")
+    (tmp_path / "nothing.csv").write_text("")
+    with pytest.raises(ValueError, match=r"nothing\.csv is empty"):
+        load_table(tmp_path / "nothing.csv", labels="is_*")
+
+
+def test_duplicate_column_names_are_refused(tmp_path):
+    (tmp_path / "twice.csv").write_text("a,y,y\n1,0.5,0.5\n")
+    with pytest.raises(ValueError, match="two columns named 'y'"):
+        load_table(tmp_path / "twice.csv", labels="y*")
+
+
+def test_without_pyarrow_the_error_names_the_extra(tmp_path, monkeypatch):
+    def no_engine(path):
+        raise ImportError("no pyarrow")
+
+    (tmp_path / "t.parquet").write_bytes(b"")
+    monkeypatch.setattr(pd, "read_parquet", no_engine)
+    with pytest.raises(ImportError, match=r"pip install 'hidldl\[parquet\]'"):
+        load_table(tmp_path / "t.parquet", labels="y*")

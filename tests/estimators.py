@@ -1,0 +1,57 @@
+"""Every estimator that the package exports, and its disguise for scikit-learn's own checks.
+
+scikit-learn's checks hand class labels or numbers as ``y``. The disguise turns them into distributions over three
+labels and calls the second argument ``y``; it changes nothing else, so that each check runs on the estimator's own
+code.
+"""
+
+import inspect
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import hidldl
+from hidldl.base import Learner, Recoverer
+
+_PUBLIC = [getattr(hidldl, name) for name in hidldl.__all__]
+RECOVERERS = [thing for thing in _PUBLIC if inspect.isclass(thing) and issubclass(thing, Recoverer)]
+LEARNERS = [thing for thing in _PUBLIC if inspect.isclass(thing) and issubclass(thing, Learner)]
+ESTIMATORS = RECOVERERS + LEARNERS
+
+
+def distributions_of(y: Any) -> Any:
+    """Class labels as distributions; anything else, and what is invalid, as it is."""
+    values = np.asarray(y)
+    if y is None or values.ndim == 0 or (values.ndim == 2 and values.shape[1] > 1):
+        return y
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        return y
+    codes = np.unique(values.ravel().astype(str), return_inverse=True)[1]
+    return _SMOOTH[codes % 3]
+
+
+_SMOOTH: npt.NDArray[np.float64] = 0.6 * np.eye(3) + 0.4 / 3
+
+
+def _disguise(estimator_class: Any) -> Any:
+    class Disguised(estimator_class):  # type: ignore[misc]
+        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+            return super().fit(X, distributions_of(y), sample_weight)
+
+        def score(self, X: Any, y: Any) -> float:
+            return float(super().score(X, distributions_of(y)))
+
+    class DisguisedRecoverer(Disguised):
+        # A recoverer has no weights; without the parameter scikit-learn does not check them.
+        def fit(self, X: Any, y: Any) -> Any:
+            return super().fit(X, y)
+
+    chosen = DisguisedRecoverer if issubclass(estimator_class, Recoverer) else Disguised
+    chosen.__name__ = chosen.__qualname__ = f"{estimator_class.__name__}OnLabels"
+    # Where pickle looks for it.
+    globals()[chosen.__name__] = chosen
+    return chosen
+
+
+DISGUISED = [_disguise(estimator_class) for estimator_class in ESTIMATORS]

@@ -1,0 +1,60 @@
+"""Algorithm 1 against an independent, literal transcription, and its steps against what they minimise."""
+
+import numpy as np
+import pytest
+from literal_algorithm1 import algorithm1, laplacian
+from scipy.optimize import minimize_scalar
+
+from hidldl import HidLDL, hide_labels, make_distributions
+from hidldl.recovery.algorithm1 import impose_proportions, shrink_singular_values
+
+
+@pytest.mark.parametrize("iterations", [1, 2, 3, 10, 100])
+@pytest.mark.parametrize("alpha", [0, 2**-10, 1, 16, 2**7])
+@pytest.mark.parametrize("constraint", [True, False])
+def test_iterates_equal_the_literal_transcription(hidden, alpha, iterations, constraint):
+    G = laplacian(hidden.X, hidden.D.shape[1], sigma=1.0)
+    expected, n_iter = algorithm1(G, hidden.D_obs, hidden.observed, alpha, max_iter=iterations, constraint=constraint)
+    model = HidLDL(alpha, max_iter=iterations, constraint=constraint).fit(hidden.X, hidden.D_obs, hidden.observed)
+    assert model.n_iter_ == n_iter
+    assert np.abs(model.raw_distributions_ - expected).max() < 1e-10
+
+
+def test_iterates_equal_the_literal_transcription_with_other_parameters():
+    data = make_distributions(n_rows=40, n_features=6, n_labels=9, zeros=0.3, random_state=1)
+    D_obs, observed = hide_labels(data.distributions, rate=0.8, random_state=2)
+    observed[:, :] |= ~observed.any(axis=0)
+    D_obs = np.where(observed, data.distributions, 0)
+    D_obs /= D_obs.sum(axis=1, keepdims=True)
+    G = laplacian(data.features, 4, sigma=0.7)
+    expected, n_iter = algorithm1(G, D_obs, observed, 0.5, rho=1.0, step=0.05, max_iter=3000, tol=1e-4)
+    model = HidLDL(0.5, rho=1.0, step=0.05, n_neighbors=4, sigma=0.7, max_iter=3000, tol=1e-4)
+    model.fit(data.features, D_obs, observed)
+    assert model.n_iter_ == n_iter < 3000
+    assert model.converged_
+    assert np.abs(model.raw_distributions_ - expected).max() < 1e-10
+
+
+@pytest.mark.parametrize("shape", [(50, 6), (4, 6), (1, 3)])
+@pytest.mark.parametrize("threshold", [0.0, 0.3, 100.0])
+def test_shrinking_equals_the_svd(shape, threshold):
+    Y = np.random.default_rng(0).normal(size=shape)
+    U, s, Vt = np.linalg.svd(Y, full_matrices=False)
+    expected = (U * np.maximum(s - threshold, 0)) @ Vt
+    assert np.allclose(shrink_singular_values(Y, threshold), expected, atol=1e-12)
+
+
+def test_shrinking_a_matrix_of_low_rank():
+    rng = np.random.default_rng(0)
+    Y = rng.normal(size=(40, 2)) @ rng.normal(size=(2, 7))
+    assert np.linalg.matrix_rank(shrink_singular_values(Y, 0.01), tol=1e-6) == 2
+
+
+def test_imposed_proportions_are_the_nearest(hidden):
+    Y = np.random.default_rng(0).normal(size=hidden.D.shape)
+    B = impose_proportions(Y, hidden.D_obs, hidden.observed)
+    assert np.array_equal(B[~hidden.observed], Y[~hidden.observed])
+    for i in range(len(Y)):
+        seen = hidden.observed[i]
+        best = minimize_scalar(lambda k, i=i, seen=seen: ((k * hidden.D_obs[i] - Y[i])[seen] ** 2).sum()).x
+        assert np.allclose(B[i, seen], best * hidden.D_obs[i, seen], atol=1e-6)

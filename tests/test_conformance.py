@@ -1,0 +1,172 @@
+"""What every estimator promises, checked for each one that the package exports."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from estimators import DISGUISED, ESTIMATORS, LEARNERS, RECOVERERS
+from hidldl import hide_labels, make_distributions
+
+ONE_COLUMN = "it wants one predicted column per row; a distribution has one per label"
+CANNOT_FIT = {"check_estimator_sparse_array": ONE_COLUMN, "check_estimator_sparse_matrix": ONE_COLUMN}
+
+every_estimator = pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda kind: kind.__name__)
+every_recoverer = pytest.mark.parametrize("kind", RECOVERERS, ids=lambda kind: kind.__name__)
+
+
+def seeded(kind, **parameters):
+    estimator = kind(**parameters)
+    return estimator.set_params(random_state=0) if "random_state" in estimator.get_params() else estimator
+
+
+def fit(kind, problem, **parameters):
+    """Fit on hidden rows, or on the truth for those that learn from complete rows."""
+    estimator = seeded(kind, **parameters)
+    if kind in LEARNERS:
+        return estimator.fit(problem.X, problem.D)
+    return estimator.fit(problem.X, problem.D_obs, observed=problem.observed)
+
+
+@parametrize_with_checks([kind() for kind in DISGUISED], expected_failed_checks=lambda estimator: CANNOT_FIT)
+def test_scikit_learns_own_checks(estimator, check):
+    with warnings.catch_warnings():
+        # Some checks hand over features with which Algorithm 1 or L-BFGS cannot converge, or a graph that vanishes.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", "sigma=1 is small")
+        check(estimator)
+
+
+@every_estimator
+def test_predictions_are_distributions(kind, hidden):
+    P = fit(kind, hidden).predict(hidden.X)
+    assert P.shape == hidden.D.shape
+    assert (P >= 0).all()
+    assert np.allclose(P.sum(axis=1), 1, rtol=0, atol=1e-9)
+
+
+@st.composite
+def hidden_problems(draw):
+    data = make_distributions(
+        n_rows=draw(st.integers(8, 40)),
+        n_features=draw(st.integers(1, 5)),
+        n_labels=draw(st.integers(2, 7)),
+        zeros=draw(st.sampled_from([0.0, 0.4])),
+        random_state=draw(st.integers(0, 10**6)),
+    )
+    D_obs, observed = hide_labels(data.distributions, draw(st.floats(0, 0.9)), draw(st.integers(0, 10**6)))
+    # A label that is hidden in every row is refused; give it back to the rows that have it.
+    back = ~observed.any(axis=0)
+    observed[:, back] = True
+    D_obs = np.where(observed, data.distributions, 0)
+    return data.features, D_obs / D_obs.sum(axis=1, keepdims=True), observed
+
+
+@every_recoverer
+@settings(max_examples=25, deadline=None)
+@given(problem=hidden_problems(), scale=st.sampled_from([0.01, 1.0, 100.0]))
+def test_recovered_rows_keep_what_was_observed(kind, problem, scale):
+    X, D_obs, observed = problem
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        D = seeded(kind).fit(scale * X, D_obs, observed=observed).distributions_
+    assert (D >= 0).all()
+    assert np.allclose(D.sum(axis=1), 1, rtol=0, atol=1e-9)
+    seen = np.where(observed, D, 0)
+    assert np.allclose(seen / seen.sum(axis=1, keepdims=True), D_obs, rtol=1e-9, atol=1e-15)
+
+
+@every_estimator
+def test_same_seed_same_result(kind, hidden):
+    first, again = fit(kind, hidden), fit(kind, hidden)
+    assert np.array_equal(first.predict(hidden.X), again.predict(hidden.X))
+
+
+@every_recoverer
+def test_permuting_rows_and_labels_permutes_the_result(kind, hidden):
+    rng = np.random.default_rng(0)
+    rows, labels = rng.permutation(60), rng.permutation(5)
+    straight = fit(kind, hidden).distributions_
+    permuted = seeded(kind).fit(
+        hidden.X[rows], hidden.D_obs[rows][:, labels], observed=hidden.observed[rows][:, labels]
+    )
+    assert np.allclose(permuted.distributions_, straight[rows][:, labels], atol=1e-9)
+
+
+@every_estimator
+def test_float32_stays_float32(kind, hidden):
+    hidden.X, hidden.D, hidden.D_obs = (A.astype(np.float32) for A in (hidden.X, hidden.D, hidden.D_obs))
+    model = fit(kind, hidden)
+    assert model.predict(hidden.X).dtype == np.float32
+    if kind in RECOVERERS:
+        assert model.distributions_.dtype == np.float32
+        assert np.allclose(model.distributions_.sum(axis=1), 1, atol=1e-5)
+
+
+@every_estimator
+def test_frames_in_frames_out(kind, hidden):
+    plain = fit(kind, hidden)
+    index, columns = [f"item {i}" for i in range(60)], list("vwxyz")
+    hidden.X = pd.DataFrame(hidden.X, index=index, columns=["a", "b", "c", "d"])
+    hidden.D, hidden.D_obs, hidden.observed = (
+        pd.DataFrame(part, index=index, columns=columns) for part in (hidden.D, hidden.D_obs, hidden.observed)
+    )
+    model = fit(kind, hidden)
+    results = [model.predict(hidden.X)]
+    assert np.allclose(results[0], plain.predict(hidden.X.to_numpy()))
+    if kind in RECOVERERS:
+        results += [model.distributions_, model.raw_distributions_]
+        assert model.hidden_mass_.index.equals(model.scaling_.index)
+        assert list(model.hidden_mass_.index) == index
+    for frame in results:
+        assert list(frame.index) == index
+        assert list(frame.columns) == columns
+
+
+@every_estimator
+def test_sparse_features_give_the_same_predictions(kind, hidden):
+    dense = fit(kind, hidden).predict(hidden.X)
+    hidden.X = sparse.csr_array(hidden.X)
+    assert np.allclose(fit(kind, hidden).predict(hidden.X), dense, atol=1e-6)
+
+
+@every_estimator
+def test_pickles_and_clones(kind, hidden):
+    model = fit(kind, hidden)
+    back = pickle.loads(pickle.dumps(model))  # noqa: S301
+    assert np.allclose(back.predict(hidden.X), model.predict(hidden.X))
+    with pytest.raises(NotFittedError):
+        clone(model).predict(hidden.X)
+
+
+@every_estimator
+def test_fit_leaves_parameters_and_data_alone(kind, hidden):
+    before = {name: getattr(hidden, name).copy() for name in ("X", "D", "D_obs", "observed")}
+    model = fit(kind, hidden)
+    assert model.get_params() == seeded(kind).get_params()
+    for name, values in before.items():
+        assert np.array_equal(getattr(hidden, name), values)
+
+
+@every_estimator
+def test_a_search_over_parameters_works(kind, hidden):
+    target = hidden.D if kind in LEARNERS else np.where(hidden.observed, hidden.D_obs, np.nan)
+    search = GridSearchCV(seeded(kind), {"max_iter": [5, 50]}, cv=3, error_score="raise")
+    search.fit(hidden.X, target)
+    assert 0 < search.best_score_ <= 1
+
+
+@every_recoverer
+def test_a_perfect_prediction_scores_one(kind, hidden, monkeypatch):
+    model = fit(kind, hidden)
+    monkeypatch.setattr(kind, "_predict", lambda self, X: hidden.D)
+    assert model.score(hidden.X, hidden.D_obs, observed=hidden.observed) == pytest.approx(1)

@@ -1,0 +1,48 @@
+"""The graph against its definition, written with dense matrices."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from hidldl.graph import graph_laplacian, similarity_graph
+
+
+def dense_similarity(X, n_neighbors, sigma):
+    n = len(X)
+    A = np.zeros((n, n))
+    distances = np.linalg.norm(X[:, None] - X[None], axis=2)
+    nearest = [[j for j in np.argsort(distances[i]) if j != i][:n_neighbors] for i in range(n)]
+    for i in range(n):
+        for j in range(n):
+            if j in nearest[i] or i in nearest[j]:
+                A[i, j] = np.exp(-(distances[i, j] ** 2) / (2 * sigma**2))
+    return A
+
+
+@pytest.mark.parametrize("n_neighbors", [1, 4, 29])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_rows_are_connected_if_either_is_a_neighbour(n_neighbors, container):
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    graph = similarity_graph(container(X), n_neighbors, sigma=1.5)
+    assert sparse.issparse(graph)
+    assert np.allclose(graph.toarray(), dense_similarity(X, n_neighbors, 1.5), atol=1e-12)
+
+
+def test_duplicates_are_neighbours_with_weight_one():
+    X = np.array([[0.0], [0.0], [5.0], [5.0]])
+    assert np.allclose(similarity_graph(X, 1, 1.0).toarray(), np.kron(np.eye(2), [[0, 1], [1, 0]]))
+
+
+def test_the_laplacian_is_the_quadratic_form_of_the_paper():
+    rng = np.random.default_rng(1)
+    graph = similarity_graph(rng.normal(size=(25, 2)), 3, 1.0)
+    D, A = rng.random((25, 4)), graph.toarray()
+    squares = ((D[:, None] - D[None]) ** 2).sum(axis=2)
+    # The paper's sum over all pairs counts every edge twice.
+    assert np.trace(D.T @ (graph_laplacian(graph) @ D)) == pytest.approx((A * squares).sum() / 2)
+
+
+def test_a_vanishing_graph_is_told_with_a_better_sigma():
+    X = 100 * np.random.default_rng(0).normal(size=(30, 3))
+    with pytest.warns(UserWarning, match=r"sigma=1 is small against the distances.*Choose sigma near"):
+        similarity_graph(X, 4, 1.0)

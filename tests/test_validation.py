@@ -1,0 +1,196 @@
+"""One meaning of "observed", and an error with argument, place and remedy for everything that is not valid."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from hidldl import HidLDL, MeanFill, hide_labels
+from hidldl.validation import ROW_SUM_TOLERANCE, check_observed_rows, random_generator
+
+NAN = np.nan
+
+
+class TestMeaningOfObserved:
+    def test_the_mask_wins_over_values(self):
+        D_obs = np.array([[0.5, 0.5, NAN], [0.0, 1.0, 0.7]])
+        mask = np.array([[True, True, False], [True, True, False]])
+        mask_of_all = np.vstack([mask, [[True, False, True]]])
+        rows = check_observed_rows(np.vstack([D_obs, [[0.4, 0.3, 0.6]]]), mask_of_all)
+        assert np.array_equal(rows.observed, mask_of_all)
+        assert np.allclose(rows.degrees, [[0.5, 0.5, 0], [0, 1, 0], [0.4, 0, 0.6]])
+
+    def test_without_a_mask_nan_is_hidden_and_zero_is_observed(self):
+        rows = check_observed_rows(np.array([[0.5, 0.5, NAN], [0.0, 0.5, 0.5]]))
+        assert rows.observed.tolist() == [[True, True, False], [True, True, True]]
+
+    def test_without_nan_zeros_are_hidden_and_a_warning_names_the_parameter(self):
+        with pytest.warns(UserWarning, match="observed=") as caught:
+            rows = check_observed_rows(np.array([[0.5, 0.5, 0.0], [0.2, 0.3, 0.5]]))
+        assert len(caught) == 1
+        assert rows.observed.tolist() == [[True, True, False], [True, True, True]]
+
+    def test_complete_rows_need_no_warning(self):
+        assert check_observed_rows(np.array([[0.5, 0.5], [0.2, 0.8]])).observed.all()
+
+    def test_fit_points_its_warning_at_the_caller(self, hidden):
+        with pytest.warns(UserWarning, match="observed=") as caught:
+            MeanFill().fit(hidden.X, hidden.D_obs)
+        assert caught[0].filename == __file__
+
+    def test_rows_within_the_tolerance_are_closed_exactly(self):
+        nearly = np.array([[0.5, 0.5], [0.2, 0.8]]) * (1 + 0.9 * ROW_SUM_TOLERANCE)
+        assert np.allclose(check_observed_rows(nearly).degrees.sum(axis=1), 1, rtol=0, atol=1e-15)
+
+    def test_nullable_pandas_columns_are_read(self):
+        frame = pd.DataFrame({"a": [0.5, 0.4], "b": [0.5, 0.4], "c": [None, 0.2]}, dtype="Float64")
+        assert check_observed_rows(frame).observed.tolist() == [[True, True, False], [True, True, True]]
+
+
+def spoiled(D_obs, place, value):
+    D_obs = D_obs.copy()
+    D_obs[place] = value
+    return D_obs
+
+
+BAD_ROWS = {
+    "a row that does not sum to 1": (
+        lambda D: spoiled(D, (3,), D[3] * 0.9),
+        "row 3 of D_obs sums to 0.9.*within 0.001",
+    ),
+    "percentages": (lambda D: D * 100, "row 0 of D_obs sums to 100.*Divide"),
+    "a negative degree": (lambda D: spoiled(D, (5, 2), -0.1), "D_obs is negative in row 5, label 2"),
+    "an infinite degree": (lambda D: spoiled(D, (5, 2), np.inf), "D_obs is not a finite number in row 5, label 2"),
+    "a row with nothing observed": (lambda D: spoiled(D, (7,), NAN), "row 7 of D_obs has no positive observed label"),
+    "a label hidden in every row": (
+        lambda D: spoiled(np.c_[D, D[:, 0]], np.s_[:, -1], NAN),
+        "label 5 of D_obs is hidden in every row.*observed=",
+    ),
+    "one label": (lambda D: np.ones((len(D), 1)), "D_obs has 1 label"),
+    "one dimension": (lambda D: D[:, 0], "2D array"),
+    "fewer rows than X": (lambda D: D[:-1], "X has 60 rows but D_obs has 59"),
+    "text": (lambda D: D.astype(str).astype(object) + "!", "could not convert string to float"),
+    "nothing": (lambda D: None, "D_obs is None"),
+}
+
+
+@pytest.mark.parametrize("estimator", [HidLDL(), MeanFill()], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize(("spoil", "message"), BAD_ROWS.values(), ids=BAD_ROWS)
+def test_bad_rows_are_refused(hidden, estimator, spoil, message):
+    with pytest.raises(ValueError, match=re.compile(message, re.DOTALL)):
+        estimator.fit(hidden.X, spoil(hidden.D))
+
+
+BAD_MASKS = {
+    "integers": (lambda mask: mask.astype(int), r"observed must be a boolean array.*astype\(bool\)"),
+    "another shape": (lambda mask: mask[:, :-1], "observed has shape"),
+    "text": (lambda mask: "observed", "observed must be a boolean array"),
+    "nothing observed in a row": (lambda mask: spoiled(mask, (2,), False), "row 2 of D_obs has no positive"),
+}
+
+
+@pytest.mark.parametrize(("spoil", "message"), BAD_MASKS.values(), ids=BAD_MASKS)
+def test_bad_masks_are_refused(hidden, spoil, message):
+    with pytest.raises(ValueError, match=re.compile(message, re.DOTALL)):
+        MeanFill().fit(hidden.X, hidden.D_obs, observed=spoil(hidden.observed))
+
+
+def test_a_label_that_the_mask_hides_everywhere_is_refused(hidden):
+    mask = np.ones_like(hidden.observed)
+    mask[:, 1] = False
+    D_obs = np.where(mask, hidden.D, 0)
+    with pytest.raises(ValueError, match="label 1 of D_obs is hidden in every row"):
+        MeanFill().fit(hidden.X, D_obs / D_obs.sum(axis=1, keepdims=True), observed=mask)
+
+
+def test_nan_where_the_mask_says_observed_is_refused(hidden):
+    D_obs = spoiled(hidden.D_obs, (1, 0), NAN)
+    mask = spoiled(hidden.observed, (1, 0), True)
+    with pytest.raises(ValueError, match="D_obs is NaN but observed says it was given in row 1, label 0"):
+        MeanFill().fit(hidden.X, D_obs, observed=mask)
+
+
+@pytest.mark.parametrize("value", [NAN, np.inf, -np.inf])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_features_that_are_not_finite_are_refused(hidden, value, container):
+    X = spoiled(hidden.X, (4, 1), value)
+    with pytest.raises(ValueError, match=r"X contains (NaN|inf) in row 4, column 1"):
+        HidLDL().fit(container(X), hidden.D_obs, observed=hidden.observed)
+
+
+def test_huge_finite_features_are_not_mistaken_for_infinite(hidden):
+    X = hidden.X * 1e307
+    assert MeanFill().fit(X, hidden.D_obs, observed=hidden.observed).n_features_in_ == X.shape[1]
+
+
+def test_frames_name_the_row_and_the_label():
+    frame = pd.DataFrame({"joy": [0.5, 0.4], "fear": [0.5, -0.2]}, index=["face 1", "face 2"])
+    with pytest.raises(ValueError, match=r"D_obs is negative in row 1 \(index 'face 2'\), label 'fear'"):
+        check_observed_rows(frame)
+
+
+class TestFramesInAnotherOrder:
+    def test_rows_of_features_and_distributions(self, hidden):
+        X, D_obs = pd.DataFrame(hidden.X), pd.DataFrame(hidden.D)
+        with pytest.raises(ValueError, match=r"same rows in different order.*D_obs.loc\[X.index\]"):
+            MeanFill().fit(X, D_obs.iloc[::-1])
+
+    def test_labels_of_the_mask(self, hidden):
+        D_obs, mask = pd.DataFrame(hidden.D_obs), pd.DataFrame(hidden.observed)
+        with pytest.raises(ValueError, match=r"same labels in different order.*observed\[D_obs.columns\]"):
+            MeanFill().fit(hidden.X, D_obs, observed=mask[mask.columns[::-1]])
+
+
+BAD_PARAMETERS = [
+    ({"alpha": -1}, ValueError, "alpha must be at least 0"),
+    ({"alpha": NAN}, ValueError, "alpha must be finite"),
+    ({"alpha": "16"}, TypeError, "alpha must be a number"),
+    ({"sigma": 0}, ValueError, "sigma must be greater than 0"),
+    ({"rho": -2}, ValueError, "rho must be greater than 0"),
+    ({"step": 0}, ValueError, "step must be greater than 0"),
+    ({"max_iter": 0}, ValueError, "max_iter must be at least 1"),
+    ({"max_iter": 2.5}, TypeError, "max_iter must be an integer"),
+    ({"tol": -1e-3}, ValueError, "tol must be at least 0"),
+    ({"n_neighbors": 0}, ValueError, "n_neighbors must be at least 1"),
+    ({"n_neighbors": 60}, ValueError, "n_neighbors=60 needs more than 60 rows.*at most 59"),
+]
+
+
+@pytest.mark.parametrize(("parameters", "kind", "message"), BAD_PARAMETERS, ids=lambda p: str(p)[:30])
+def test_bad_parameters_of_hidldl_are_refused(hidden, parameters, kind, message):
+    with pytest.raises(kind, match=message):
+        HidLDL(**parameters).fit(hidden.X, hidden.D_obs, observed=hidden.observed)
+
+
+def test_one_row_is_too_few_for_a_graph():
+    with pytest.raises(ValueError, match="1 sample"):
+        HidLDL().fit([[1.0]], [[0.5, 0.5]])
+
+
+def test_constant_features_are_refused_with_the_alternative(hidden):
+    for X in (np.ones_like(hidden.X), sparse.csr_array(np.ones_like(hidden.X))):
+        with pytest.raises(ValueError, match=r"every row of X is the same.*MeanFill"):
+            HidLDL().fit(X, hidden.D_obs, observed=hidden.observed)
+
+
+def test_duplicate_rows_and_some_constant_columns_are_data_like_any_other(hidden):
+    X = np.repeat(hidden.X[:20], 3, axis=0)
+    X[:, 0] = 7.0
+    model = HidLDL().fit(X, hidden.D_obs, observed=hidden.observed)
+    assert np.isfinite(model.distributions_).all()
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.1, NAN])
+def test_rates_outside_0_and_1_are_refused(hidden, rate):
+    with pytest.raises(ValueError, match="rate must be"):
+        hide_labels(hidden.D, rate=rate)
+
+
+def test_random_states_of_every_kind():
+    same = [random_generator(seed).random() for seed in (7, np.int64(7), np.random.default_rng(7))]
+    assert len(set(same)) == 1
+    legacy = [random_generator(np.random.RandomState(7)).random() for _ in range(2)]
+    assert legacy[0] == legacy[1]
+    assert random_generator(None).random() != random_generator(None).random()
