@@ -46,3 +46,21 @@ def test_a_vanishing_graph_is_told_with_a_better_sigma():
     X = 100 * np.random.default_rng(0).normal(size=(30, 3))
     with pytest.warns(UserWarning, match=r"sigma=1 is small against the distances.*Choose sigma near"):
         similarity_graph(X, 4, 1.0)
+
+
+@pytest.mark.parametrize("n_features", [4, 60])
+def test_an_offset_of_the_features_changes_nothing(n_features):
+    X = np.random.default_rng(0).normal(size=(60, n_features))
+    offset = np.zeros(n_features)
+    offset[0] = 1e8
+    assert np.allclose(similarity_graph(X + offset, 5, 2.0).toarray(), similarity_graph(X, 5, 2.0).toarray(), atol=1e-6)
+
+
+def test_features_whose_squares_overflow_are_refused():
+    with pytest.raises(ValueError, match="squares overflow"):
+        similarity_graph(1e160 * np.random.default_rng(0).normal(size=(30, 3)), 4, 1.0)
+
+
+def test_a_graph_that_is_merely_thin_is_not_told():
+    X = np.array([[0.0], [4.0], [8.0]])  # neighbours 4 apart: weights of exp(-8)
+    assert similarity_graph(X, 1, 1.0).nnz == 4

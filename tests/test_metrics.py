@@ -86,6 +86,7 @@ def test_directions_point_towards_the_truth():
 def test_score_returns_what_is_asked_for_in_order():
     assert list(score(ONE_HOT, ONE_HOT, measures=["cosine", "clark"])) == ["cosine", "clark"]
     assert list(score(ONE_HOT, ONE_HOT)) == list(MEASURES)
+    assert list(score(ONE_HOT, ONE_HOT, measures="clark")) == ["clark"]
     with pytest.raises(ValueError, match=r"unknown names \['kullback'\]"):
         score(ONE_HOT, ONE_HOT, measures=["kullback"])
 

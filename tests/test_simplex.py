@@ -4,8 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.optimize import minimize
 
-from hidldl.simplex import clip_and_close, restore_proportions, smallest_scaling
+from hidldl.simplex import clip_and_close, project_onto_simplex, restore_proportions, smallest_scaling
 
 SHAPES = st.tuples(st.integers(1, 6), st.integers(2, 6))
 
@@ -79,3 +80,53 @@ def test_clip_and_close_lands_on_the_simplex(D):
 
 def test_clip_and_close_keeps_proportions():
     assert np.allclose(clip_and_close(np.array([[3.0, 1.0, -5.0]])), [[0.75, 0.25, 0.0]])
+
+
+@st.composite
+def weighted_rows(draw):
+    shape = draw(SHAPES)
+    Y = draw(arrays(np.float64, shape, elements=st.floats(-3, 3)))
+    weights = draw(arrays(np.float64, shape, elements=st.floats(0.1, 10)))
+    return Y, weights
+
+
+@given(weighted_rows())
+def test_projections_meet_the_optimality_conditions(problem):
+    Y, weights = problem
+    Q = project_onto_simplex(Y, weights)
+    assert (Q >= 0).all()
+    assert np.allclose(Q.sum(axis=1), 1)
+    # w (y - q) is one number where q is positive, and nowhere larger.
+    pull = weights * (Y - Q)
+    multiplier = np.where(Q > 0, pull, -np.inf).max(axis=1, keepdims=True)
+    assert np.allclose(np.where(Q > 0, pull, multiplier), multiplier, atol=1e-9)
+    assert (pull <= multiplier + 1e-9).all()
+
+
+def test_projections_agree_with_a_qp_solver():
+    rng = np.random.default_rng(0)
+    Y, weights = rng.normal(size=(20, 5)), rng.uniform(0.5, 3, (20, 5))
+    sum_to_one = {"type": "eq", "fun": lambda q: q.sum() - 1}
+    for y, w, plain, weighted in zip(
+        Y, weights, project_onto_simplex(Y), project_onto_simplex(Y, weights), strict=True
+    ):
+        for v, projected in ((np.ones(5), plain), (w, weighted)):
+            solved = minimize(
+                lambda q, v=v, y=y: (v * (q - y) ** 2).sum(),
+                np.full(5, 0.2),
+                bounds=[(0, None)] * 5,
+                constraints=sum_to_one,
+                method="SLSQP",
+                options={"ftol": 1e-14, "maxiter": 500},
+            )
+            assert np.allclose(projected, solved.x, atol=1e-6)
+
+
+def test_projections_of_rows_far_away_are_exact():
+    Y = np.array([[1e8, 1e8 - 0.5, 0.0], [-1e8, -1e8, -1e8]])
+    assert np.allclose(project_onto_simplex(Y), [[0.75, 0.25, 0], [1 / 3, 1 / 3, 1 / 3]], atol=1e-6)
+
+
+def test_projecting_a_distribution_changes_nothing():
+    D = np.random.default_rng(0).dirichlet(np.ones(4), 30)
+    assert np.allclose(project_onto_simplex(D), D, rtol=0, atol=1e-15)

@@ -131,14 +131,51 @@ def test_frames_name_the_row_and_the_label():
         check_observed_rows(frame)
 
 
+class TestWhatCameInOtherContainers:
+    def test_a_masked_entry_is_hidden(self, hidden):
+        masked = np.ma.masked_array(hidden.D_obs, mask=~hidden.observed)
+        assert np.array_equal(check_observed_rows(masked).observed, hidden.observed)
+
+    def test_nullable_boolean_masks_are_masks(self, hidden):
+        mask = pd.DataFrame(hidden.observed).astype("boolean")
+        assert np.array_equal(check_observed_rows(hidden.D_obs, mask).observed, hidden.observed)
+
+    def test_two_labels_of_one_name_are_refused(self, hidden):
+        with pytest.raises(ValueError, match="D_obs has two labels named 'a'"):
+            check_observed_rows(pd.DataFrame(hidden.D, columns=list("abcda")))
+
+    def test_subnormal_degrees_count_as_zero(self):
+        rows = check_observed_rows(np.array([[1.0, 5e-324], [0.5, 0.5]]), np.ones((2, 2), dtype=bool))
+        assert rows.degrees[0].tolist() == [1.0, 0.0]
+
+
 class TestFramesInAnotherOrder:
+    def test_names_of_several_types_are_compared_without_sorting(self, hidden):
+        X = pd.DataFrame(hidden.X, index=[*range(30), *map(str, range(30))])
+        D_obs = pd.DataFrame(hidden.D, index=X.index[::-1])
+        with pytest.raises(ValueError, match="same rows in different order"):
+            MeanFill().fit(X, D_obs)
+
+    def test_other_rows_are_refused_and_unnamed_ones_go_by_position(self, hidden):
+        D_obs = pd.DataFrame(hidden.D, index=np.arange(1, 61))
+        with pytest.raises(ValueError, match="X and D_obs have different rows"):
+            MeanFill().fit(pd.DataFrame(hidden.X, index=np.arange(2, 62)), D_obs)
+        assert MeanFill().fit(pd.DataFrame(hidden.X), D_obs).distributions_.index.equals(D_obs.index)
+
+    def test_rows_of_the_mask(self, hidden):
+        names = [f"item {i}" for i in range(60)]
+        D_obs, mask = (pd.DataFrame(part, index=names) for part in (hidden.D_obs, hidden.observed))
+        with pytest.raises(ValueError, match=r"same rows in different order.*observed.loc\[D_obs.index\]"):
+            MeanFill().fit(hidden.X, D_obs, observed=mask.iloc[::-1])
+
     def test_rows_of_features_and_distributions(self, hidden):
-        X, D_obs = pd.DataFrame(hidden.X), pd.DataFrame(hidden.D)
+        names = [f"item {i}" for i in range(60)]
+        X, D_obs = pd.DataFrame(hidden.X, index=names), pd.DataFrame(hidden.D, index=names)
         with pytest.raises(ValueError, match=r"same rows in different order.*D_obs.loc\[X.index\]"):
             MeanFill().fit(X, D_obs.iloc[::-1])
 
     def test_labels_of_the_mask(self, hidden):
-        D_obs, mask = pd.DataFrame(hidden.D_obs), pd.DataFrame(hidden.observed)
+        D_obs, mask = (pd.DataFrame(part, columns=list("abcde")) for part in (hidden.D_obs, hidden.observed))
         with pytest.raises(ValueError, match=r"same labels in different order.*observed\[D_obs.columns\]"):
             MeanFill().fit(hidden.X, D_obs, observed=mask[mask.columns[::-1]])
 
@@ -153,6 +190,8 @@ BAD_PARAMETERS = [
     ({"max_iter": 0}, ValueError, "max_iter must be at least 1"),
     ({"max_iter": 2.5}, TypeError, "max_iter must be an integer"),
     ({"tol": -1e-3}, ValueError, "tol must be at least 0"),
+    ({"alpha": 10**400}, ValueError, "alpha must be finite"),
+    ({"constraint": "no"}, TypeError, "constraint must be True or False"),
     ({"n_neighbors": 0}, ValueError, "n_neighbors must be at least 1"),
     ({"n_neighbors": 60}, ValueError, "n_neighbors=60 needs more than 60 rows.*at most 59"),
 ]

@@ -4,7 +4,6 @@ Both are scikit-learn estimators. The public methods here validate and give resu
 own file holds only its computation, in the hooks whose names start with an underscore.
 """
 
-import warnings
 from abc import ABCMeta, abstractmethod
 from typing import Any, Self
 
@@ -15,15 +14,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from hidldl.metrics import MEASURES
-from hidldl.simplex import clip_and_close, restore_proportions
+from hidldl.simplex import clip_and_close, project_onto_simplex, restore_proportions
 from hidldl.validation import (
     BoolArray,
     FloatArray,
     check_distributions,
     check_features,
     check_observed_rows,
+    check_same_labels,
     check_same_rows,
     check_sample_weight,
+    warn_user,
 )
 
 
@@ -37,6 +38,8 @@ class _DistributionEstimator(BaseEstimator, metaclass=ABCMeta):
         check_is_fitted(self)
         features = check_features(self, X, reset=False)
         distributions = self._predict(features)
+        if not np.isfinite(distributions).all():
+            raise ValueError("X has features so large that the model's scores overflow; scale them as in fit.")
         if not isinstance(X, pd.DataFrame):
             return distributions
         return pd.DataFrame(distributions, index=X.index, columns=self.label_names_)
@@ -44,6 +47,10 @@ class _DistributionEstimator(BaseEstimator, metaclass=ABCMeta):
     @abstractmethod
     def _predict(self, X: Any) -> FloatArray:
         """Rows on the simplex for checked features."""
+
+    def __sklearn_is_fitted__(self) -> bool:
+        # Set last, so that a fit that failed half-way does not count.
+        return hasattr(self, "label_names_")
 
     def _check_parameters(self, n_rows: int, n_labels: int) -> None:
         """Refuse parameters that cannot be used with n rows and m labels."""
@@ -54,11 +61,10 @@ class _DistributionEstimator(BaseEstimator, metaclass=ABCMeta):
         self.n_iter_ = len(next(iter(history.values())))
         self.converged_ = converged
         if not converged:
-            warnings.warn(
+            warn_user(
                 f"{type(self).__name__} stopped after {self.n_iter_} iterations before it converged: {what}. "
-                "Raise max_iter, or accept the result as it is.",
+                "Raise max_iter to go on; the result is valid as it is.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
 
     def __sklearn_tags__(self) -> Any:
@@ -80,7 +86,7 @@ class Recoverer(_DistributionEstimator):
 
     @property
     def _keeps_proportions(self) -> bool:
-        """Whether recovered rows are proportional to the observed ones; HidLDL's ablation gives that up."""
+        """Whether recovered rows are proportional to the observed ones, or merely the nearest on the simplex."""
         return True
 
     def fit(self, X: Any, D_obs: Any, observed: Any = None) -> Self:
@@ -96,25 +102,26 @@ class Recoverer(_DistributionEstimator):
             True where a degree is observed. Without it NaN in ``D_obs`` is hidden; without NaN, zeros are,
             and a warning says so.
         """
-        features = check_features(self, X, reset=True, min_rows=self._min_rows)
         rows = check_observed_rows(D_obs, observed)
+        features = check_features(self, X, reset=True, min_rows=self._min_rows)
         check_same_rows(X, features.shape[0], rows)
         self._check_parameters(*rows.degrees.shape)
-        self.label_names_ = None if rows.frame is None else rows.frame.columns
         raw = self._recover(features, rows.degrees, rows.observed)
         if self._keeps_proportions:
             recovered = restore_proportions(raw, rows.degrees, rows.observed)
         else:
-            recovered = clip_and_close(raw)
+            recovered = project_onto_simplex(raw)
         self._after_recovery(features, recovered)
         self.raw_distributions_ = rows.like_input(raw)
         self.distributions_ = rows.like_input(recovered)
         self.hidden_mass_ = rows.series_like_input(np.where(rows.observed, 0, recovered).sum(axis=1))
+        self.label_names_ = rows.label_names
         return self
 
     @property
     def scaling_(self) -> Any:
-        """Per row the recovered coefficient k: observed degrees times k are the recovered ones."""
+        """Per row the mass of the observed labels: the coefficient k with which k times the observed degrees are the
+        recovered ones, for methods that keep proportions."""
         check_is_fitted(self)
         return 1 - self.hidden_mass_
 
@@ -124,8 +131,9 @@ class Recoverer(_DistributionEstimator):
         It needs no ground truth: everything compared is data that the user has. Higher is better.
         """
         predicted = np.asarray(self.predict(X))
-        rows = check_observed_rows(D_obs, observed)
+        rows = check_observed_rows(D_obs, observed, every_label_seen=False)
         check_same_rows(X, len(predicted), rows)
+        check_same_labels(self.label_names_, predicted.shape[1], rows)
         return MEASURES["intersection"](rows.degrees, clip_and_close(np.where(rows.observed, predicted, 0)))
 
     @abstractmethod
@@ -151,12 +159,12 @@ class Learner(_DistributionEstimator):
         sample_weight : array of shape (n,), optional
             Weight of each row; all alike by default.
         """
-        features = check_features(self, X, reset=True, min_rows=self._min_rows)
         rows = check_distributions(D)
+        features = check_features(self, X, reset=True, min_rows=self._min_rows)
         check_same_rows(X, features.shape[0], rows, name="D")
         self._check_parameters(*rows.degrees.shape)
-        self.label_names_ = None if rows.frame is None else rows.frame.columns
         self._fit(features, rows.degrees, check_sample_weight(sample_weight, len(rows.degrees)))
+        self.label_names_ = rows.label_names
         return self
 
     def score(self, X: Any, D: Any, sample_weight: Any = None) -> float:
@@ -164,6 +172,7 @@ class Learner(_DistributionEstimator):
         predicted = np.asarray(self.predict(X))
         rows = check_distributions(D)
         check_same_rows(X, len(predicted), rows, name="D")
+        check_same_labels(self.label_names_, predicted.shape[1], rows, name="D")
         shared = MEASURES["intersection"].rows(rows.degrees, predicted)
         return float(np.average(shared, weights=check_sample_weight(sample_weight, len(shared))))
 

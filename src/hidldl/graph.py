@@ -1,6 +1,5 @@
 """The neighbour graph over rows: who is near whom, how much, and its Laplacian. Always sparse."""
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -8,8 +7,11 @@ from scipy import sparse
 from scipy.sparse.csgraph import laplacian
 from sklearn.neighbors import NearestNeighbors
 
+from hidldl.validation import FloatArray, warn_user
+
 VANISHING_WEIGHT = 1e-6
 """A typical weight below this moves no row: the graph is as good as absent."""
+LARGEST_FEATURE = 1e150
 
 
 def similarity_graph(X: Any, n_neighbors: int, sigma: float) -> sparse.csr_array:
@@ -18,20 +20,32 @@ def similarity_graph(X: Any, n_neighbors: int, sigma: float) -> sparse.csr_array
     Two rows are connected if either is among the other's ``n_neighbors`` nearest; their weight is
     exp(-distance² / (2 sigma²)).
     """
-    distances, neighbors = NearestNeighbors(n_neighbors=n_neighbors).fit(X).kneighbors()
-    weights = np.exp(-(distances**2) / (2 * sigma**2))
+    distances, neighbors = nearest_neighbors(X, n_neighbors)
+    weights = np.exp(-((distances / sigma) ** 2) / 2)
     if np.median(weights) < VANISHING_WEIGHT:
-        warnings.warn(
+        warn_user(
             f"sigma={sigma:g} is small against the distances between neighbours (median {np.median(distances):.3g}): "
-            "the graph all but vanishes and the features hardly count. Choose sigma near that median, or scale X.",
-            UserWarning,
-            stacklevel=2,
+            "the graph all but vanishes and the features hardly count. Choose sigma near that median, or scale X."
         )
     n_rows = len(distances)
     starts = np.arange(0, n_rows * n_neighbors + 1, n_neighbors)
     nearest = sparse.csr_array((weights.ravel(), neighbors.ravel(), starts), shape=(n_rows, n_rows))
     # A weight depends on the pair only, so the larger of (i, j) and (j, i) is "either is a neighbour".
     return nearest.maximum(nearest.T).tocsr()
+
+
+def nearest_neighbors(X: Any, n_neighbors: int) -> tuple[FloatArray, Any]:
+    """Distances to the nearest other rows, and which rows those are."""
+    if sparse.issparse(X):
+        return NearestNeighbors(n_neighbors=n_neighbors).fit(X).kneighbors()
+    # The search may expand |x - y|² and lose its digits to a common offset: centre first, and measure the distances of
+    # the neighbours that it finds by their differences.
+    X = X - X.mean(axis=0, dtype=np.float64)
+    if np.abs(X).max() > LARGEST_FEATURE:
+        raise ValueError(f"X has features beyond {LARGEST_FEATURE:g}, whose squares overflow; scale them.")
+    neighbors = NearestNeighbors(n_neighbors=n_neighbors).fit(X).kneighbors(return_distance=False)
+    distances = [np.linalg.norm(X - X[neighbors[:, k]], axis=1) for k in range(n_neighbors)]
+    return np.stack(distances, axis=1), neighbors
 
 
 def graph_laplacian(similarity: sparse.csr_array) -> sparse.csr_array:

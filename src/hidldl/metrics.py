@@ -36,7 +36,7 @@ class Measure:
         return "↑" if self.higher_is_better else "↓"
 
 
-def score(D_true: Any, D_pred: Any, measures: Iterable[str] | None = None) -> dict[str, float]:
+def score(D_true: Any, D_pred: Any, measures: str | Iterable[str] | None = None) -> dict[str, float]:
     """Mean of each measure over the rows.
 
     Parameters
@@ -45,7 +45,7 @@ def score(D_true: Any, D_pred: Any, measures: Iterable[str] | None = None) -> di
         Ground truth.
     D_pred : array or DataFrame of shape (n, m)
         What is compared with it.
-    measures : names, optional
+    measures : name or names, optional
         Some of ``MEASURES``; all of them by default.
 
     Examples
@@ -54,6 +54,8 @@ def score(D_true: Any, D_pred: Any, measures: Iterable[str] | None = None) -> di
     >>> score([[0.5, 0.5, 0.0]], [[0.5, 0.25, 0.25]], measures=["chebyshev", "intersection"])
     {'chebyshev': 0.25, 'intersection': 0.75}
     """
+    if isinstance(measures, str):
+        measures = [measures]
     names = list(MEASURES) if measures is None else list(measures)
     unknown = [name for name in names if name not in MEASURES]
     if unknown:

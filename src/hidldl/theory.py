@@ -44,7 +44,8 @@ def recovery_bound(D_true: Any, D_recovered: Any, observed: Any) -> pd.DataFrame
     0 -0.139   0.35   True
     """
     true, recovered = check_matrix_pair(D_true, D_recovered)
-    mask = check_mask(observed, true.shape, name="D_true")
+    frame = D_true if isinstance(D_true, pd.DataFrame) else None
+    mask = check_mask(observed, true.shape, frame, name="D_true")
     true_mass = np.where(mask, true, 0).sum(axis=1)
     recovered_mass = np.where(mask, recovered, 0).sum(axis=1)
     for mass, name in ((true_mass, "D_true"), (recovered_mass, "D_recovered")):
@@ -64,5 +65,5 @@ def recovery_bound(D_true: Any, D_recovered: Any, observed: Any) -> pd.DataFrame
             "holds": error <= bound + slack,
             "holds_squared": np.abs(error) <= bound + slack,
         },
-        index=D_true.index if isinstance(D_true, pd.DataFrame) else None,
+        index=None if frame is None else frame.index,
     )

@@ -4,6 +4,7 @@ What counts as hidden has one meaning everywhere: the mask ``observed`` wins; wi
 hidden; without NaN, a zero is. A true, annotated zero is an observed entry.
 """
 
+import sys
 import warnings
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -11,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from pandas.api.types import is_bool_dtype
 from scipy import sparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
@@ -24,6 +26,10 @@ ROW_SUM_TOLERANCE = 1e-3
 """How far a row's sum may be from 1: enough for shares that were rounded to four decimals."""
 
 
+COMPACT_DENSITY = 0.05
+"""Share of non-zero features below which a dense matrix is worth converting."""
+
+
 @dataclass(frozen=True)
 class ObservedRows:
     """Rows as annotators hand them in, after every check.
@@ -35,6 +41,11 @@ class ObservedRows:
     degrees: FloatArray
     observed: BoolArray
     frame: pd.DataFrame | None
+
+    @property
+    def label_names(self) -> "pd.Index[Any] | None":
+        """The labels' names, where the rows came in a DataFrame."""
+        return None if self.frame is None else self.frame.columns
 
     def like_input(self, values: FloatArray) -> FloatArray | pd.DataFrame:
         """The n × m ``values`` in the container that the rows came in."""
@@ -62,20 +73,31 @@ def check_features(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) ->
     return checked
 
 
-def check_observed_rows(D_obs: Any, observed: Any = None, *, name: str = "D_obs") -> ObservedRows:
+def compact(X: Any) -> Any:
+    """Checked features as a CSR matrix if nearly all of them are 0: their products are then many times cheaper."""
+    if sparse.issparse(X) or np.count_nonzero(X) > COMPACT_DENSITY * X.size:
+        return X
+    return sparse.csr_array(X)
+
+
+def check_observed_rows(
+    D_obs: Any, observed: Any = None, *, every_label_seen: bool = True, name: str = "D_obs"
+) -> ObservedRows:
     """The rows of ``D_obs``, with the one meaning of "observed" applied and every row checked."""
     degrees, frame = _as_matrix(D_obs, name)
     mask = _resolve_mask(degrees, observed, frame, name)
     degrees = np.where(mask, degrees, 0)
     _check_degrees(degrees, frame, name)
     _check_row_sums(degrees, frame, name, over=" over its observed labels")
-    _refuse_unseen_labels(mask, frame, name)
+    if every_label_seen:
+        _refuse_unseen_labels(mask, frame, name)
     return ObservedRows(degrees / degrees.sum(axis=1, keepdims=True), mask, frame)
 
 
 def check_distributions(D: Any, *, name: str = "D") -> ObservedRows:
     """Complete distributions: every entry counts as observed."""
     degrees, frame = _as_matrix(D, name)
+    degrees = degrees.copy()
     _check_degrees(degrees, frame, name)
     _check_row_sums(degrees, frame, name)
     closed = degrees / degrees.sum(axis=1, keepdims=True)
@@ -87,7 +109,16 @@ def check_same_rows(X: Any, n_rows: int, rows: ObservedRows, *, name: str = "D_o
     if n_rows != len(rows.degrees):
         raise ValueError(f"X has {n_rows} rows but {name} has {len(rows.degrees)}; give one row of each per item.")
     if isinstance(X, pd.DataFrame) and rows.frame is not None:
-        _refuse_shuffled(X.index, rows.frame.index, "X", name, f"{name}.loc[X.index]", "rows")
+        _refuse_misaligned(X.index, rows.frame.index, "X", name, f"{name}.loc[X.index]", "rows")
+
+
+def check_same_labels(label_names: Any, n_labels: int, rows: ObservedRows, *, name: str = "D_obs") -> None:
+    """Rows to compare with a model must have the labels that it was fitted with, in the same order."""
+    if rows.degrees.shape[1] != n_labels:
+        raise ValueError(f"{name} has {rows.degrees.shape[1]} labels but the model was fitted with {n_labels}.")
+    if label_names is not None and rows.frame is not None:
+        remedy = f"{name}[model.label_names_]"
+        _refuse_misaligned(label_names, rows.frame.columns, "the model", name, remedy, "labels")
 
 
 def check_matrix_pair(D_true: Any, D_pred: Any) -> tuple[FloatArray, FloatArray]:
@@ -101,15 +132,22 @@ def check_matrix_pair(D_true: Any, D_pred: Any) -> tuple[FloatArray, FloatArray]
     if true_frame is not None and pred_frame is not None:
         for kind, axis in (("rows", "index"), ("labels", "columns")):
             remedy = f"D_pred.reindex({axis}=D_true.{axis})"
-            _refuse_shuffled(getattr(true_frame, axis), getattr(pred_frame, axis), "D_true", "D_pred", remedy, kind)
+            _refuse_misaligned(getattr(true_frame, axis), getattr(pred_frame, axis), "D_true", "D_pred", remedy, kind)
     for values, frame, name in ((true, true_frame, "D_true"), (pred, pred_frame, "D_pred")):
         _refuse_where(~np.isfinite(values), frame, name, "is not a finite number", "compare complete distributions")
     return true, pred
 
 
-def check_mask(observed: Any, shape: tuple[int, ...], *, name: str = "D_obs") -> BoolArray:
-    """A boolean n × m mask: True where the annotator gave a degree."""
-    mask = np.asarray(observed)
+def check_mask(observed: Any, shape: tuple[int, ...], frame: pd.DataFrame | None = None, *, name: str) -> BoolArray:
+    """A boolean n × m mask, True where the annotator gave a degree, for the matrix ``name`` (which is ``frame``)."""
+    if (
+        isinstance(observed, pd.DataFrame)
+        and all(map(is_bool_dtype, observed.dtypes))
+        and not observed.isna().any(axis=None)
+    ):
+        mask = observed.astype(bool).to_numpy()
+    else:
+        mask = np.asarray(observed)
     if mask.dtype != np.bool_:
         raise ValueError(
             f"observed must be a boolean array (True where a degree is observed), got dtype {mask.dtype}; "
@@ -119,6 +157,10 @@ def check_mask(observed: Any, shape: tuple[int, ...], *, name: str = "D_obs") ->
         raise ValueError(
             f"observed has shape {mask.shape} but {name} has shape {shape}; give one mask entry per degree."
         )
+    if isinstance(observed, pd.DataFrame) and frame is not None:
+        columns, rows = f"observed[{name}.columns]", f"observed.loc[{name}.index]"
+        _refuse_misaligned(frame.columns, observed.columns, name, "observed", columns, "labels")
+        _refuse_misaligned(frame.index, observed.index, name, "observed", rows, "rows")
     return mask
 
 
@@ -141,12 +183,26 @@ def check_number(
     kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
     if isinstance(value, bool | np.bool_) or not isinstance(value, kinds):
         raise TypeError(f"{name} must be {'an integer' if integer else 'a number'}, got {value!r}.")
-    if not np.isfinite(value):
+    if not -sys.float_info.max <= value <= sys.float_info.max:  # false for NaN too
         raise ValueError(f"{name} must be finite, got {value!r}.")
     if at_least is not None and value < at_least:
         raise ValueError(f"{name} must be at least {at_least}, got {value!r}.")
     if above is not None and value <= above:
         raise ValueError(f"{name} must be greater than {above}, got {value!r}.")
+
+
+def check_flag(value: Any, name: str) -> None:
+    """True or False, not something that is merely truthy."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}.")
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the first caller outside this package, however deep the warning arose."""
+    depth, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("hidldl."):
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=depth)
 
 
 def random_generator(random_state: RandomState) -> np.random.Generator:
@@ -160,6 +216,11 @@ def _as_matrix(values: Any, name: str) -> tuple[FloatArray, pd.DataFrame | None]
     if values is None:
         raise ValueError(f"{name} is None: the estimator requires y to be passed, but the target y is None.")
     frame = values if isinstance(values, pd.DataFrame) else None
+    if frame is not None and frame.columns.has_duplicates:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise ValueError(f"{name} has two labels named {twice!r}; rename one.")
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(float), np.nan)  # masked is hidden, which NaN says here
     matrix = check_array(values, dtype=FLOAT_TYPES, ensure_all_finite=False, ensure_min_features=1, input_name=name)
     if matrix.shape[1] < 2:
         raise ValueError(f"{name} has 1 label; a distribution needs two or more label columns.")
@@ -168,10 +229,7 @@ def _as_matrix(values: Any, name: str) -> tuple[FloatArray, pd.DataFrame | None]
 
 def _resolve_mask(degrees: FloatArray, observed: Any, frame: pd.DataFrame | None, name: str) -> BoolArray:
     if observed is not None:
-        mask = check_mask(observed, degrees.shape, name=name)
-        if isinstance(observed, pd.DataFrame) and frame is not None:
-            _refuse_shuffled(frame.columns, observed.columns, name, "observed", f"observed[{name}.columns]", "labels")
-            _refuse_shuffled(frame.index, observed.index, name, "observed", f"observed.loc[{name}.index]", "rows")
+        mask = check_mask(observed, degrees.shape, frame, name=name)
         _refuse_where(
             mask & np.isnan(degrees),
             frame,
@@ -183,11 +241,9 @@ def _resolve_mask(degrees: FloatArray, observed: Any, frame: pd.DataFrame | None
     if np.isnan(degrees).any():
         return ~np.isnan(degrees)
     if (degrees == 0).any():
-        warnings.warn(
+        warn_user(
             f"{name} has zeros and neither NaN nor a mask: every zero is taken as hidden. Pass observed= to say "
-            "which entries were annotated; a true zero is an observed entry.",
-            UserWarning,
-            stacklevel=4,
+            "which entries were annotated; a true zero is an observed entry."
         )
     return degrees != 0
 
@@ -195,6 +251,8 @@ def _resolve_mask(degrees: FloatArray, observed: Any, frame: pd.DataFrame | None
 def _check_degrees(degrees: FloatArray, frame: pd.DataFrame | None, name: str) -> None:
     _refuse_where(~np.isfinite(degrees), frame, name, "is not a finite number", "give a degree between 0 and 1")
     _refuse_where(degrees < 0, frame, name, "is negative", "degrees are shares between 0 and 1")
+    # Subnormal numbers have too few digits to keep a proportion.
+    degrees[degrees < np.finfo(degrees.dtype).tiny] = 0
     empty = ~(degrees > 0).any(axis=1)
     if empty.any():
         row = _row_name(frame, int(empty.argmax()))
@@ -249,11 +307,21 @@ def _refuse_nonfinite_features(X: Any, given: Any) -> None:
     raise ValueError(f"X contains {kind} in {_row_name(frame, i)}, {column}; impute or drop it before fitting.")
 
 
-def _refuse_shuffled(
+def _refuse_misaligned(
     first: "pd.Index[Any]", second: "pd.Index[Any]", first_name: str, second_name: str, remedy: str, kind: str
 ) -> None:
-    if not first.equals(second) and len(first) == len(second) and first.sort_values().equals(second.sort_values()):
+    """Named rows or labels must be the same in the same order; unnamed ones (0, 1, 2, ...) go by position."""
+    if first.equals(second) or _is_positional(first) or _is_positional(second):
+        return
+    if len(first) == len(second) and set(first) == set(second):
         raise ValueError(f"{first_name} and {second_name} have the same {kind} in different order; use {remedy}.")
+    raise ValueError(
+        f"{first_name} and {second_name} have different {kind}; use the same names, or arrays without any."
+    )
+
+
+def _is_positional(index: "pd.Index[Any]") -> bool:
+    return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1
 
 
 def _row_name(frame: pd.DataFrame | None, i: int) -> str:

@@ -50,6 +50,19 @@ def test_demo_on_an_unknown_dataset_is_one_line(run):
     assert result.output.startswith("Error: there is no dataset 'nope'.")
 
 
+@pytest.mark.parametrize(
+    ("picture", "message"), [("x.xyz", "must be a .png, .svg or .pdf"), ("no/such/x.png", "there is no folder no/such")]
+)
+def test_a_picture_that_cannot_be_written_is_told_before_the_work(run, picture, message):
+    result = run("demo", "--picture", picture)
+    assert result.exit_code == 2
+    assert message in result.output.replace("\n", " ")
+
+
+def test_vader_has_no_file(run):
+    assert "ships inside the package vaderSentiment" in run("datasets", "path", "VADER").output
+
+
 def test_the_list_shows_where_everything_is(run, tmp_path, monkeypatch):
     folder = tmp_path / "mine"
     folder.mkdir()

@@ -1,5 +1,7 @@
 """A user's own table, from file to recovered rows."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -56,6 +58,9 @@ def test_wrong_calls_name_file_column_and_remedy(tmp_path, table):
         ({"labels": ["joy"]}, r"faces.csv has no column 'joy' \(labels\)"),
         ({"labels": "is_*", "features": ["is_joy"]}, "'is_joy' of faces.csv is named in both"),
         ({"labels": "is_*", "index": "name"}, r"no column 'name' \(index\)"),
+        ({"labels": []}, "labels is empty"),
+        ({"labels": ["is_joy", "is_joy"]}, "labels names a column of faces.csv twice"),
+        ({"labels": "is_*", "index": "is_joy"}, "'is_joy' of faces.csv is named in both index and labels"),
         ({"labels": "is_*"}, "column 'id' of faces.csv holds 'a' in row 0, which is not a number"),
         ({"labels": ["size", "age", "is_joy", "is_fear"], "index": "id"}, "no feature columns"),
     ]:
@@ -75,6 +80,46 @@ def test_wrong_files_are_refused(tmp_path, table):
     (tmp_path / "nothing.csv").write_text("")
     with pytest.raises(ValueError, match=r"nothing\.csv is empty"):
         load_table(tmp_path / "nothing.csv", labels="is_*")
+
+
+def test_a_saved_index_is_no_feature(tmp_path, table):
+    table.set_index("id").rename_axis(None).to_csv(tmp_path / "faces.csv")
+    data = load_table(tmp_path / "faces.csv", labels="is_*")
+    assert data.feature_names == ("size", "age")
+    assert list(data.features.index) == ["a", "b", "c"]
+    table.set_index("id").to_parquet(tmp_path / "faces.parquet")
+    assert list(load_table(tmp_path / "faces.parquet", labels="is_*", index="id").features.index) == ["a", "b", "c"]
+
+
+def test_suffixes_in_any_case_and_names_with_dots(tmp_path, table):
+    table.to_csv(tmp_path / "faces.v1.2.CSV", index=False)
+    assert load_table(tmp_path / "faces.v1.2.CSV", labels="is_*", index="id").name == "faces.v1.2"
+
+
+def test_a_field_too_many_does_not_shift_the_others(tmp_path):
+    (tmp_path / "t.csv").write_text("x,l_a,l_b\n1,0.5,0.5,\n2,0.4,0.6,\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        data = load_table(tmp_path / "t.csv", labels="l_*")
+    assert data.features["x"].tolist() == [1, 2]
+
+
+def test_times_are_not_numbers(tmp_path, table):
+    table["when"] = pd.Timestamp("2020-01-01")
+    table.to_parquet(tmp_path / "t.parquet", index=False)
+    with pytest.raises(ValueError, match=r"column 'when' of t\.parquet holds Timestamp"):
+        load_table(tmp_path / "t.parquet", labels="is_*", index="id")
+
+
+def test_other_encodings_and_separators_are_told(tmp_path, table):
+    (tmp_path / "latin.csv").write_bytes("größe,y1,y2\n1,0.5,0.5\n".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"latin\.csv is not text in UTF-8"):
+        load_table(tmp_path / "latin.csv", labels="y*")
+    table.to_csv(tmp_path / "semicolons.csv", sep=";", index=False)
+    with pytest.raises(ValueError, match="Is the separator right"):
+        load_table(tmp_path / "semicolons.csv", labels=["is_joy", "is_fear"])
+    (tmp_path / "bom.csv").write_bytes(b"\xef\xbb\xbfx,y1,y2\n1,0.5,0.5\n")
+    assert load_table(tmp_path / "bom.csv", labels="y*").feature_names == ("x",)
 
 
 def test_duplicate_column_names_are_refused(tmp_path):

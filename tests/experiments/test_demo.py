@@ -27,3 +27,8 @@ def test_typical_rows_are_at_the_quartiles(demo):
     with_hidden = errors[~demo.observed.to_numpy().all(axis=1)]
     for quartile, i in zip((0.25, 0.5, 0.75), demo.typical_rows(recovered), strict=True):
         assert errors[i] == pytest.approx(np.quantile(with_hidden, quartile, method="lower"))
+
+
+def test_with_nothing_hidden_any_row_is_typical():
+    complete = Demo.prepare(make_distributions(n_rows=20, random_state=0), rate=0, random_state=0)
+    assert len(complete.typical_rows(complete.D_obs.to_numpy())) == 3

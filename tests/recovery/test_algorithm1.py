@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from literal_algorithm1 import algorithm1, laplacian
 from scipy.optimize import minimize_scalar
 
 from hidldl import HidLDL, hide_labels, make_distributions
 from hidldl.recovery.algorithm1 import impose_proportions, shrink_singular_values
+from literal_algorithm1 import algorithm1, laplacian
 
 
 @pytest.mark.parametrize("iterations", [1, 2, 3, 10, 100])

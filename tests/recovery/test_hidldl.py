@@ -1,8 +1,10 @@
 """HidLDL for its users: what comes out, what predict does, what a warning says."""
 
+import pickle
+
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from hidldl import SABFGS, HidLDL, MeanFill, hide_labels, load_dataset, make_distributions, score
 
@@ -82,6 +84,38 @@ def test_predict_trains_once(hidden, monkeypatch):
     model.score(hidden.X, hidden.D)
     assert fits == [1]
     assert model.learner_.coef_.shape == (4, 5)
+
+
+def test_what_becomes_of_the_data_after_fit_does_not_matter(hidden):
+    X = hidden.X.copy()
+    model = HidLDL(random_state=0).fit(X, hidden.D_obs, observed=hidden.observed)
+    X[:], model.distributions_[:] = 0, 0.2
+    assert np.array_equal(model.predict(hidden.X), fitted(hidden, random_state=0).predict(hidden.X))
+
+
+def test_a_copy_from_before_the_first_prediction_predicts_the_same(hidden):
+    model = fitted(hidden)
+    copy = pickle.loads(pickle.dumps(model))  # noqa: S301
+    assert np.array_equal(copy.predict(hidden.X), model.predict(hidden.X))
+
+
+def test_a_fit_that_failed_does_not_count(hidden):
+    model = HidLDL()
+    with pytest.raises(ValueError, match="every row of X is the same"):
+        model.fit(np.ones_like(hidden.X), hidden.D_obs, observed=hidden.observed)
+    for use in (lambda: model.predict(hidden.X), lambda: model.learner_):
+        with pytest.raises(NotFittedError):
+            use()
+
+
+def test_warnings_of_the_graph_and_the_learner_point_at_the_caller(hidden):
+    with pytest.warns(UserWarning, match="sigma=1 is small") as caught:
+        model = HidLDL().fit(1e3 * hidden.X, hidden.D_obs, observed=hidden.observed)
+    assert {warning.filename for warning in caught} == {__file__}
+    model._follower._learner.max_iter = 1
+    with pytest.warns(ConvergenceWarning, match="SABFGS") as caught:
+        model.predict(hidden.X)
+    assert {warning.filename for warning in caught} == {__file__}
 
 
 def test_few_rows_need_no_smaller_n_neighbors():

@@ -95,9 +95,12 @@ def path(name: str) -> None:
 
 
 def _entry(name: str) -> "DatasetFile":
-    from hidldl.datasets.registry import FILES, find_entry
+    from hidldl.datasets.registry import FILES, find_entry, simplified
+    from hidldl.datasets.vader import VADER_NAME
 
     entry = find_entry(name)
+    if simplified(name) == simplified(VADER_NAME):
+        raise click.ClickException(f"{VADER_NAME} has no file of its own: it ships inside the package vaderSentiment.")
     if entry is None:
         raise click.ClickException(f"there is no file for {name!r}. Known names: {', '.join(FILES)}.")
     return entry

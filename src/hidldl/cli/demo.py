@@ -35,15 +35,18 @@ def demo(dataset: str, rate: float, seed: int, picture: Path) -> None:
     from hidldl.experiments.demo import Demo
     from hidldl.reports.figures import new_figure
 
+    if picture.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise click.BadParameter("the picture must be a .png, .svg or .pdf file.", param_hint="--picture")
+    if not picture.absolute().parent.is_dir():
+        raise click.BadParameter(f"there is no folder {picture.parent}.", param_hint="--picture")
     console = Console()
     try:
         new_figure(1, 1)  # tells of a missing matplotlib before the work, not after it
         with console.status(f"Loading {dataset} ..."):
             data = load_dataset(dataset)
+        hidden = Demo.prepare(data, rate, seed)
     except (ImportError, ValueError, OSError) as error:
         raise click.ClickException(str(error)) from error
-
-    hidden = Demo.prepare(data, rate, seed)
     share_hidden = 1 - hidden.observed.to_numpy().mean()
     console.print(
         f"{data.name}: {len(hidden.D_obs):,} rows, {data.features.shape[1]} features, {len(data.label_names)} labels. "

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pandas.api.types import is_datetime64_any_dtype, is_timedelta64_dtype
 
 from hidldl.datasets.dataset import Dataset
 
@@ -34,7 +35,7 @@ def load_table(
     features : names or pattern, optional
         The feature columns; all that are neither labels nor the index by default.
     index : str, optional
-        The column that names the rows.
+        The column that names the rows. A first column without a name is taken as the index by itself.
 
     Examples
     --------
@@ -57,17 +58,20 @@ def load_table(
         raise ValueError(f"{path.name} has no rows.")
     if index is not None:
         _refuse_missing_columns([index], table, path, "index")
-        table = table.set_index(index)
     label_names = _select(labels, table, path, "labels")
-    rest = [name for name in table.columns if name not in set(label_names)]
+    if index in label_names:
+        raise ValueError(f"column {index!r} of {path.name} is named in both index and labels; name it in one.")
+    rest = [name for name in table.columns if name not in {index, *label_names}]
     feature_names = rest if features is None else _select(features, table, path, "features")
-    shared = [name for name in feature_names if name in set(label_names)]
+    shared = [name for name in feature_names if name in {index, *label_names}]
     if shared:
         raise ValueError(f"column {shared[0]!r} of {path.name} is named in both features and labels; name it in one.")
     if not feature_names:
         raise ValueError(f"{path.name} has no feature columns: every column is a label or the index.")
+    if index is not None:
+        table = table.set_index(index)
     return Dataset(
-        name=path.name.split(".")[0],
+        name=_stem(path),
         features=_numeric(table[feature_names], path, "features"),
         distributions=_numeric(table[label_names], path, "labels"),
         feature_names=tuple(map(str, feature_names)),
@@ -75,26 +79,55 @@ def load_table(
     )
 
 
+def _kind(path: Path) -> str | None:
+    """The suffix that says what is in the file, whatever its case; compression comes after it."""
+    return next((s for s in reversed([s.lower() for s in path.suffixes]) if s in (*_SEPARATORS, ".parquet")), None)
+
+
+def _stem(path: Path) -> str:
+    """The file's name without the suffixes that say what it is."""
+    kind = _kind(path)
+    return path.name if kind is None else path.name[: path.name.lower().rindex(kind)]
+
+
 def _read(path: Path) -> pd.DataFrame:
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}.")
-    if path.suffix == ".parquet":
-        try:
-            table = pd.read_parquet(path)
-        except ImportError as error:
-            raise ImportError("Parquet files need pyarrow; install it with pip install 'hidldl[parquet]'.") from error
-    else:
-        kind = next((suffix for suffix in path.suffixes if suffix in _SEPARATORS), None)
-        if kind is None:
-            raise ValueError(f"{path.name}: load_table reads .csv, .tsv and .parquet files, plain or as .csv.gz.")
-        try:
-            # pandas renames the second of two equal column names without a word, so the header is read first.
-            header = pd.read_csv(path, sep=_SEPARATORS[kind], header=None, nrows=1, dtype=str).iloc[0]
-            table = pd.read_csv(path, sep=_SEPARATORS[kind])
-        except pd.errors.EmptyDataError:
-            raise ValueError(f"{path.name} is empty.") from None
-        if header.duplicated().any():
-            raise ValueError(f"{path.name} has two columns named {header[header.duplicated()].iloc[0]!r}; rename one.")
+    kind = _kind(path)
+    if kind is None or path.suffix.lower() not in (kind, ".gz", ".bz2", ".xz", ".zst"):
+        raise ValueError(f"{path.name}: load_table reads .csv, .tsv and .parquet files, plain or as .csv.gz.")
+    return _read_parquet(path) if kind == ".parquet" else _read_text(path, _SEPARATORS[kind])
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    try:
+        table = pd.read_parquet(path)
+    except ImportError as error:
+        raise ImportError("Parquet files need pyarrow; install it with pip install 'hidldl[parquet]'.") from error
+    # An index that was saved with a name is a column like any other.
+    return table if table.index.name is None else table.reset_index()
+
+
+def _read_text(path: Path, separator: str) -> pd.DataFrame:
+    try:
+        # pandas renames the second of two equal column names without a word, so the header is read first.
+        header = pd.read_csv(path, sep=separator, header=None, nrows=1, dtype=str).iloc[0]
+        # index_col=False: a row with one field too many must not shift the others.
+        table = pd.read_csv(path, sep=separator, index_col=False)
+    except pd.errors.EmptyDataError:
+        raise ValueError(f"{path.name} is empty.") from None
+    except UnicodeError:
+        raise ValueError(f"{path.name} is not text in UTF-8; save it so.") from None
+    except pd.errors.ParserError as error:
+        raise ValueError(f"{path.name} is not a table: {str(error).strip()}.") from None
+    if header.dropna().duplicated().any():
+        twice = header[header.duplicated()].iloc[0]
+        raise ValueError(f"{path.name} has two columns named {twice!r}; rename one.")
+    if pd.isna(header.iloc[0]):
+        # What pandas and R write as a first column without a name is the index.
+        table = table.set_index(table.columns[0]).rename_axis(None)
+    if header.iloc[1:].isna().any():
+        raise ValueError(f"column {int(header.iloc[1:].isna().argmax()) + 2} of {path.name} has no name; give it one.")
     return table
 
 
@@ -104,23 +137,31 @@ def _select(wanted: str | Sequence[str], table: pd.DataFrame, path: Path, role: 
         if not chosen:
             raise ValueError(f"no column of {path.name} matches {role}={wanted!r}; its columns are {_listed(table)}.")
         return chosen
-    _refuse_missing_columns(wanted, table, path, role)
-    return list(wanted)
+    names = list(wanted)
+    if not names:
+        raise ValueError(f"{role} is empty; name the {role} columns of {path.name}: its columns are {_listed(table)}.")
+    if len(set(names)) < len(names):
+        raise ValueError(f"{role} names a column of {path.name} twice; name each once.")
+    _refuse_missing_columns(names, table, path, role)
+    return names
 
 
 def _refuse_missing_columns(wanted: Sequence[str], table: pd.DataFrame, path: Path, role: str) -> None:
     missing = [name for name in wanted if name not in table.columns]
     if missing:
-        raise ValueError(f"{path.name} has no column {missing[0]!r} ({role}); its columns are {_listed(table)}.")
+        only = str(table.columns[0])
+        hint = " Is the separator right?" if len(table.columns) == 1 and any(mark in only for mark in ";\t|") else ""
+        raise ValueError(f"{path.name} has no column {missing[0]!r} ({role}); its columns are {_listed(table)}.{hint}")
 
 
 def _numeric(part: pd.DataFrame, path: Path, role: str) -> pd.DataFrame:
     for name in part.columns:
-        as_numbers = pd.to_numeric(part[name], errors="coerce")
-        at_fault = as_numbers.isna() & part[name].notna()
+        column = part[name]
+        is_time = is_datetime64_any_dtype(column) or is_timedelta64_dtype(column)
+        # Times would turn into nanoseconds since 1970, which nobody means.
+        at_fault = column.notna() if is_time else pd.to_numeric(column, errors="coerce").isna() & column.notna()
         if at_fault.any():
-            row = part.index[at_fault][0]
-            value = part[name][at_fault].iloc[0]
+            row, value = part.index[at_fault][0], column[at_fault].iloc[0]
             raise ValueError(
                 f"column {name!r} of {path.name} holds {value!r} in row {row!r}, which is not a number; correct it, "
                 f"or name the columns that are {role}."

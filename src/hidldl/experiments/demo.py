@@ -89,8 +89,10 @@ class Demo:
             yield DemoResult(method, recovered, score(self.data.distributions, recovered), seconds)
 
     def typical_rows(self, recovered: FloatArray) -> list[int]:
-        """Three rows with hidden labels whose error is at the quartiles: a good, a median and a bad recovery."""
+        """Three rows, with hidden labels if there are any, whose error is at the quartiles: good, median, bad."""
         errors = MEASURES["chebyshev"].rows(self.data.distributions, recovered)
         with_hidden = np.flatnonzero(~np.asarray(self.observed).all(axis=1))
+        if len(with_hidden) == 0:
+            with_hidden = np.arange(len(errors))
         by_error = with_hidden[np.argsort(errors[with_hidden], kind="stable")]
         return [int(by_error[int(quartile * (len(by_error) - 1))]) for quartile in (0.25, 0.5, 0.75)]

@@ -15,7 +15,8 @@ class FollowingLearner:
 
     def __init__(self, learner: Learner, X: Any, D: FloatArray) -> None:
         self._learner = learner
-        self._training: tuple[Any, FloatArray] | None = (X, D)
+        # Copies: what becomes of the caller's arrays between fit and predict must not matter.
+        self._training: tuple[Any, FloatArray] | None = (X.copy(), D.copy())
 
     def trained(self) -> Learner:
         """The learner, trained."""

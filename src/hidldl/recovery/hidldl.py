@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.utils.sparsefuncs import min_max_axis
+from sklearn.utils.validation import check_is_fitted
 
 from hidldl.base import Learner, Recoverer
 from hidldl.graph import graph_laplacian, similarity_graph
 from hidldl.learners.sabfgs import SABFGS
 from hidldl.recovery.algorithm1 import solve
 from hidldl.recovery.following import FollowingLearner
-from hidldl.validation import BoolArray, FloatArray, RandomState, check_number
+from hidldl.validation import BoolArray, FloatArray, RandomState, check_flag, check_number, random_generator
 
 
 class HidLDL(Recoverer):
@@ -57,7 +58,7 @@ class HidLDL(Recoverer):
         The coefficients k_i, 1 - ``hidden_mass_``.
     learner_ : SABFGS
         The learner behind ``predict``, trained on ``distributions_`` when it is first needed. Until then the
-        model holds on to X.
+        model holds a copy of X.
     history_ : dict
         Largest difference after each iteration between D and its low-rank split (``"low_rank"``) and its
         proportional split (``"proportions"``).
@@ -111,10 +112,12 @@ class HidLDL(Recoverer):
 
     @property
     def learner_(self) -> Learner:
+        check_is_fitted(self)
         return self._follower.trained()
 
     def _check_parameters(self, n_rows: int, n_labels: int) -> None:
         check_number(self.alpha, "alpha", at_least=0)
+        check_flag(self.constraint, "constraint")
         check_number(self.max_iter, "max_iter", at_least=1, integer=True)
         check_number(self.tol, "tol", at_least=0)
         for name in ("sigma", "rho", "step"):
@@ -150,7 +153,9 @@ class HidLDL(Recoverer):
         return solution.D
 
     def _after_recovery(self, X: Any, distributions: FloatArray) -> None:
-        self._follower = FollowingLearner(SABFGS(random_state=self.random_state), X, distributions)
+        # A seed drawn now, so that a copy made before the first prediction predicts the same.
+        seed = self.random_state if self.random_state is not None else int(random_generator(None).integers(2**31))
+        self._follower = FollowingLearner(SABFGS(random_state=seed), X, distributions)
 
     def _predict(self, X: Any) -> FloatArray:
         return np.asarray(self.learner_.predict(X))
