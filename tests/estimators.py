@@ -36,18 +36,19 @@ _SMOOTH: npt.NDArray[np.float64] = 0.6 * np.eye(3) + 0.4 / 3
 
 def _disguise(estimator_class: Any) -> Any:
     class Disguised(estimator_class):  # type: ignore[misc]
-        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-            return super().fit(X, distributions_of(y), sample_weight)
+        def fit(self, X: Any, y: Any) -> Any:
+            return super().fit(X, distributions_of(y))
 
         def score(self, X: Any, y: Any) -> float:
             return float(super().score(X, distributions_of(y)))
 
-    class DisguisedRecoverer(Disguised):
-        # A recoverer has no weights; without the parameter scikit-learn does not check them.
-        def fit(self, X: Any, y: Any) -> Any:
-            return super().fit(X, y)
+    class DisguisedWithWeights(Disguised):
+        # scikit-learn checks weights wherever fit has a parameter of this name.
+        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+            return estimator_class.fit(self, X, distributions_of(y), sample_weight)
 
-    chosen = DisguisedRecoverer if issubclass(estimator_class, Recoverer) else Disguised
+    takes_weights = "sample_weight" in inspect.signature(estimator_class.fit).parameters
+    chosen = DisguisedWithWeights if takes_weights else Disguised
     chosen.__name__ = chosen.__qualname__ = f"{estimator_class.__name__}OnLabels"
     # Where pickle looks for it.
     globals()[chosen.__name__] = chosen

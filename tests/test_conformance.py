@@ -15,7 +15,20 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from estimators import DISGUISED, ESTIMATORS, LEARNERS, RECOVERERS
-from hidldl import hide_labels, make_distributions
+from hidldl import (
+    LDLLDM,
+    LDLLRR,
+    SABFGS,
+    IncomLDL,
+    IncomLDLProx,
+    PTBayes,
+    WInLDL,
+    hide_labels,
+    make_distributions,
+)
+
+# Methods of the incomplete setting fit the observed degrees themselves; they promise the simplex, not proportions.
+BELIEVES_DEGREES = {IncomLDL, IncomLDLProx, LDLLDM, WInLDL}
 
 ONE_COLUMN = "it wants one predicted column per row; a distribution has one per label"
 CANNOT_FIT = {"check_estimator_sparse_array": ONE_COLUMN, "check_estimator_sparse_matrix": ONE_COLUMN}
@@ -72,15 +85,17 @@ def hidden_problems(draw):
 
 
 @every_recoverer
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(problem=hidden_problems(), scale=st.sampled_from([0.01, 1.0, 100.0]))
 def test_recovered_rows_keep_what_was_observed(kind, problem, scale):
     X, D_obs, observed = problem
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        D = seeded(kind).fit(scale * X, D_obs, observed=observed).distributions_
+        D = seeded(kind, max_iter=10).fit(scale * X, D_obs, observed=observed).distributions_
     assert (D >= 0).all()
     assert np.allclose(D.sum(axis=1), 1, rtol=0, atol=1e-9)
+    if kind in BELIEVES_DEGREES:
+        return
     seen = np.where(observed, D, 0)
     assert np.allclose(seen / seen.sum(axis=1, keepdims=True), D_obs, rtol=1e-9, atol=1e-15)
 
@@ -93,6 +108,8 @@ def test_same_seed_same_result(kind, hidden):
 
 @every_recoverer
 def test_permuting_rows_and_labels_permutes_the_result(kind, hidden):
+    if kind is LDLLDM:
+        pytest.skip("its groups and its start are drawn row by row and label by label")
     rng = np.random.default_rng(0)
     rows, labels = rng.permutation(60), rng.permutation(5)
     straight = fit(kind, hidden).distributions_
@@ -100,6 +117,20 @@ def test_permuting_rows_and_labels_permutes_the_result(kind, hidden):
         hidden.X[rows], hidden.D_obs[rows][:, labels], observed=hidden.observed[rows][:, labels]
     )
     assert np.allclose(permuted.distributions_, straight[rows][:, labels], atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in LEARNERS if kind is not PTBayes], ids=lambda kind: kind.__name__)
+def test_permuting_rows_changes_no_prediction(kind, hidden):
+    rows = np.random.default_rng(0).permutation(60)
+    straight, permuted = seeded(kind).fit(hidden.X, hidden.D), seeded(kind).fit(hidden.X[rows], hidden.D[rows])
+    assert np.allclose(straight.predict(hidden.X), permuted.predict(hidden.X), atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", [SABFGS, LDLLRR], ids=lambda kind: kind.__name__)
+def test_permuting_labels_permutes_what_converges(kind, hidden):
+    labels = np.random.default_rng(0).permutation(5)
+    straight, permuted = seeded(kind).fit(hidden.X, hidden.D), seeded(kind).fit(hidden.X, hidden.D[:, labels])
+    assert np.allclose(straight.predict(hidden.X)[:, labels], permuted.predict(hidden.X), atol=1e-3)
 
 
 @every_estimator
@@ -160,7 +191,8 @@ def test_fit_leaves_parameters_and_data_alone(kind, hidden):
 @every_estimator
 def test_a_search_over_parameters_works(kind, hidden):
     target = hidden.D if kind in LEARNERS else np.where(hidden.observed, hidden.D_obs, np.nan)
-    search = GridSearchCV(seeded(kind), {"max_iter": [5, 50]}, cv=3, error_score="raise")
+    grid = {"max_iter": [2, 20]} if "max_iter" in kind().get_params() else {"var_smoothing": [0.01, 0.1]}
+    search = GridSearchCV(seeded(kind), grid, cv=3, error_score="raise")
     search.fit(hidden.X, target)
     assert 0 < search.best_score_ <= 1
 
@@ -170,3 +202,38 @@ def test_a_perfect_prediction_scores_one(kind, hidden, monkeypatch):
     model = fit(kind, hidden)
     monkeypatch.setattr(kind, "_predict", lambda self, X: hidden.D)
     assert model.score(hidden.X, hidden.D_obs, observed=hidden.observed) == pytest.approx(1)
+
+
+@every_recoverer
+def test_rows_in_which_a_label_is_never_seen_can_be_scored(kind, hidden):
+    model = fit(kind, hidden)
+    row = np.array([[0.5, 0.5, np.nan, np.nan, np.nan]])
+    assert 0 <= model.score(hidden.X[:1], row) <= 1
+
+
+@every_estimator
+def test_scores_want_the_labels_of_the_fit(kind, hidden):
+    names = list("vwxyz")
+    hidden.D, hidden.D_obs, hidden.observed = (
+        pd.DataFrame(part, columns=names) for part in (hidden.D, hidden.D_obs, hidden.observed)
+    )
+    model = fit(kind, hidden)
+    with pytest.raises(ValueError, match="same labels in different order"):
+        model.score(hidden.X, hidden.D[names[::-1]])
+    with pytest.raises(ValueError, match="4 labels but the model was fitted with 5"):
+        model.score(hidden.X, hidden.D[names[:4]].div(hidden.D[names[:4]].sum(axis=1), axis=0))
+    with pytest.raises(ValueError, match="X has 59 rows"):
+        model.score(hidden.X[1:], hidden.D)
+
+
+@every_estimator
+def test_features_that_overflow_are_refused_not_answered_with_nan(kind, hidden):
+    model = fit(kind, hidden)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            P = model.predict(1e308 * np.sign(hidden.X))
+        except ValueError as error:
+            assert "scores overflow" in str(error)
+        else:
+            assert np.isfinite(P).all()

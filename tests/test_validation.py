@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+from estimators import LEARNERS, RECOVERERS
 from hidldl import HidLDL, MeanFill, hide_labels
 from hidldl.validation import ROW_SUM_TOLERANCE, check_observed_rows, random_generator
 
@@ -76,11 +77,18 @@ BAD_ROWS = {
 }
 
 
-@pytest.mark.parametrize("estimator", [HidLDL(), MeanFill()], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("kind", RECOVERERS, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize(("spoil", "message"), BAD_ROWS.values(), ids=BAD_ROWS)
-def test_bad_rows_are_refused(hidden, estimator, spoil, message):
+def test_bad_rows_are_refused(hidden, kind, spoil, message):
     with pytest.raises(ValueError, match=re.compile(message, re.DOTALL)):
-        estimator.fit(hidden.X, spoil(hidden.D))
+        kind().fit(hidden.X, spoil(hidden.D))
+
+
+@pytest.mark.parametrize("kind", LEARNERS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("case", [case for case in BAD_ROWS if case != "a label hidden in every row"])
+def test_learners_refuse_bad_rows_too(hidden, kind, case):
+    with pytest.raises(ValueError, match=r"D |2D array|could not convert"):
+        kind().fit(hidden.X, BAD_ROWS[case][0](hidden.D))
 
 
 BAD_MASKS = {

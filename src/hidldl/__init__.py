@@ -16,19 +16,35 @@ if TYPE_CHECKING:
     from hidldl.datasets.loading import list_datasets, load_dataset
     from hidldl.datasets.table import load_table
     from hidldl.hiding import hide_labels
+    from hidldl.learners.ldldpa import LDLDPA
+    from hidldl.learners.ldllrr import LDLLRR
+    from hidldl.learners.ptbayes import PTBayes
     from hidldl.learners.sabfgs import SABFGS
+    from hidldl.learners.saiis import SAIIS
     from hidldl.metrics import MEASURES, Measure, score
     from hidldl.recovery.hidldl import HidLDL
+    from hidldl.recovery.incomldl import IncomLDL
+    from hidldl.recovery.incomldlprox import IncomLDLProx
+    from hidldl.recovery.ldlldm import LDLLDM
     from hidldl.recovery.meanfill import MeanFill
+    from hidldl.recovery.winldl import WInLDL
     from hidldl.theory import recovery_bound
 
 _HOME_OF = {
-    "MEASURES": "metrics",
-    "SABFGS": "learners.sabfgs",
     "Dataset": "datasets.dataset",
     "HidLDL": "recovery.hidldl",
+    "IncomLDL": "recovery.incomldl",
+    "IncomLDLProx": "recovery.incomldlprox",
+    "LDLDPA": "learners.ldldpa",
+    "LDLLDM": "recovery.ldlldm",
+    "LDLLRR": "learners.ldllrr",
+    "MEASURES": "metrics",
     "MeanFill": "recovery.meanfill",
     "Measure": "metrics",
+    "PTBayes": "learners.ptbayes",
+    "SABFGS": "learners.sabfgs",
+    "SAIIS": "learners.saiis",
+    "WInLDL": "recovery.winldl",
     "hide_labels": "hiding",
     "list_datasets": "datasets.loading",
     "load_dataset": "datasets.loading",
@@ -39,12 +55,20 @@ _HOME_OF = {
 }
 
 __all__ = [
+    "LDLDPA",
+    "LDLLDM",
+    "LDLLRR",
     "MEASURES",
     "SABFGS",
+    "SAIIS",
     "Dataset",
     "HidLDL",
+    "IncomLDL",
+    "IncomLDLProx",
     "MeanFill",
     "Measure",
+    "PTBayes",
+    "WInLDL",
     "hide_labels",
     "list_datasets",
     "load_dataset",

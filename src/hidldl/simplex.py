@@ -22,17 +22,19 @@ def project_onto_simplex(Y: FloatArray, weights: FloatArray | None = None) -> Fl
     The solution is q_j = max(y_j - t / w_j, 0), with t such that the row sums to 1. Label j stays positive while
     t < w_j y_j, so sorting by w_j y_j finds which labels do, for all rows at once.
     """
-    inverse = np.ones_like(Y) if weights is None else 1 / weights
-    breakpoints = Y / inverse
-    order = np.argsort(-breakpoints, axis=1)
-    sums = np.take_along_axis(Y, order, axis=1).cumsum(axis=1)
-    inverse_sums = np.take_along_axis(inverse, order, axis=1).cumsum(axis=1)
-    thresholds = (sums - 1) / inverse_sums
+    if weights is None:
+        breakpoints = -np.sort(-Y, axis=1)
+        thresholds = (breakpoints.cumsum(axis=1) - 1) / np.arange(1, Y.shape[1] + 1, dtype=Y.dtype)
+    else:
+        order = np.argsort(-weights * Y, axis=1)
+        sums = np.take_along_axis(Y, order, axis=1).cumsum(axis=1)
+        inverse_sums = np.take_along_axis(1 / weights, order, axis=1).cumsum(axis=1)
+        breakpoints = np.take_along_axis(weights * Y, order, axis=1)
+        thresholds = (sums - 1) / inverse_sums
     # With k labels left positive the threshold is the k-th; k is the last for which it is below the k-th breakpoint.
-    positive = thresholds < np.take_along_axis(breakpoints, order, axis=1)
-    last = Y.shape[1] - 1 - positive[:, ::-1].argmax(axis=1)
-    threshold = np.take_along_axis(thresholds, last[:, None], axis=1)
-    projected = np.maximum(Y - threshold * inverse, 0)
+    last = Y.shape[1] - 1 - (thresholds < breakpoints)[:, ::-1].argmax(axis=1)
+    threshold = thresholds[np.arange(len(Y)), last][:, None]
+    projected = np.maximum(Y - (threshold if weights is None else threshold / weights), 0)
     # Exact but for rounding, which entries far from 1 leave visible.
     return projected / projected.sum(axis=1, keepdims=True)
 

@@ -3,28 +3,15 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.optimize import check_grad
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from hidldl import SABFGS, make_distributions
-from hidldl.learners.sabfgs import _divergence_and_gradient
 
 
 @pytest.fixture
 def data():
     return make_distributions(n_rows=80, n_features=4, n_labels=3, zeros=0.1, random_state=0)
-
-
-def test_the_gradient_agrees_with_finite_differences(data):
-    rng = np.random.default_rng(0)
-    weights = rng.random(80)
-
-    def at(flat):
-        return _divergence_and_gradient(flat.reshape(4, 3), data.features, data.distributions, weights)
-
-    W = rng.normal(size=12)
-    assert check_grad(lambda w: at(w)[0], lambda w: at(w)[1], W) < 1e-4
 
 
 def test_a_true_maximum_entropy_model_is_found():
@@ -85,3 +72,11 @@ def test_incomplete_distributions_are_refused(data):
     D[3, 1] = np.nan
     with pytest.raises(ValueError, match="D is not a finite number in row 3, label 1"):
         SABFGS().fit(data.features, D)
+
+
+def test_scores_are_weighted(data):
+    model = SABFGS(random_state=0).fit(data.features, data.distributions)
+    first = np.zeros(80)
+    first[0] = 1
+    alone = model.score(data.features[:1], data.distributions[:1])
+    assert model.score(data.features, data.distributions, sample_weight=first) == pytest.approx(alone)

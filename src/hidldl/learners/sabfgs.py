@@ -1,16 +1,12 @@
 """SA-BFGS: the maximum entropy model of label distributions, fitted by L-BFGS."""
 
-from typing import Any
-
 import numpy as np
-from scipy.optimize import OptimizeResult, minimize
-from scipy.special import log_softmax, softmax, xlogy
 
-from hidldl.base import Learner
-from hidldl.validation import FloatArray, RandomState, check_number, random_generator
+from hidldl.learners.maxent import Loss, MaximumEntropyLearner, divergence
+from hidldl.validation import FloatArray, RandomState
 
 
-class SABFGS(Learner):
+class SABFGS(MaximumEntropyLearner):
     """Maximum entropy model fitted by L-BFGS (SA-BFGS, also known as BFGS-LLD).
 
     The predicted distribution is p = softmax(x W), without an intercept. W minimises the summed divergence::
@@ -22,7 +18,7 @@ class SABFGS(Learner):
     max_iter : int, default=600
         Most L-BFGS iterations.
     tol : float, default=1e-6
-        Stop when no entry of the gradient exceeds this.
+        Stop when no entry of the gradient exceeds this, or when the objective falls by less than a share of 2.2e-9.
     random_state : int, Generator, RandomState or None
         Seed of the start, which is uniform in [0, 1). The problem is convex: the start decides only which of
         several equally good W is found.
@@ -54,40 +50,8 @@ class SABFGS(Learner):
         self.tol = tol
         self.random_state = random_state
 
-    def _check_parameters(self, n_rows: int, n_labels: int) -> None:
-        check_number(self.max_iter, "max_iter", at_least=1, integer=True)
-        check_number(self.tol, "tol", at_least=0)
+    def _loss(self, D: FloatArray, sample_weight: FloatArray) -> Loss:
+        return divergence(D, sample_weight)
 
-    def _fit(self, X: Any, D: FloatArray, sample_weight: FloatArray) -> None:
-        shape = (X.shape[1], D.shape[1])
-        start = random_generator(self.random_state).random(shape).ravel()
-        losses: list[float] = []
-
-        def record(intermediate_result: OptimizeResult) -> None:
-            losses.append(float(intermediate_result.fun))
-
-        result = minimize(
-            lambda flat: _divergence_and_gradient(flat.reshape(shape), X, D, sample_weight),
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            callback=record,
-            options={"maxiter": self.max_iter, "gtol": self.tol},
-        )
-        self.coef_ = result.x.reshape(shape).astype(D.dtype, copy=False)
-        largest_slope = np.abs(result.jac).max()
-        self._record_convergence(
-            {"loss": np.array(losses)}, bool(result.success), f"the gradient's largest entry is {largest_slope:.2g}"
-        )
-
-    def _predict(self, X: Any) -> FloatArray:
-        return np.asarray(softmax(X @ self.coef_, axis=1))
-
-
-def _divergence_and_gradient(
-    W: FloatArray, X: Any, D: FloatArray, sample_weight: FloatArray
-) -> tuple[float, FloatArray]:
-    log_p = log_softmax(X @ W, axis=1)
-    divergence = (xlogy(D, D) - D * log_p).sum(axis=1)
-    gradient = X.T @ (sample_weight[:, None] * (np.exp(log_p) - D))
-    return float(sample_weight @ divergence), np.asarray(gradient, dtype=np.float64).ravel()
+    def _start(self, rng: np.random.Generator, n_features: int, n_labels: int) -> FloatArray:
+        return rng.random((n_features, n_labels))
