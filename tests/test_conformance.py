@@ -19,6 +19,7 @@ from hidldl import (
     LDLLDM,
     LDLLRR,
     SABFGS,
+    HidLDL,
     IncomLDL,
     IncomLDLProx,
     PTBayes,
@@ -237,3 +238,27 @@ def test_features_that_overflow_are_refused_not_answered_with_nan(kind, hidden):
             assert "scores overflow" in str(error)
         else:
             assert np.isfinite(P).all()
+
+
+@pytest.mark.parametrize("kind", [HidLDL, IncomLDL, IncomLDLProx], ids=lambda kind: kind.__name__)
+def test_a_path_of_alphas_equals_the_single_fits(kind, hidden):
+    alphas = [0.0, 0.1, 4.0]
+    path = list(seeded(kind).alpha_path(alphas, hidden.X, hidden.D_obs, hidden.observed))
+    for alpha, model in zip(alphas, path, strict=True):
+        alone = fit(kind, hidden, alpha=alpha)
+        assert model.alpha == alpha
+        assert np.array_equal(model.raw_distributions_, alone.raw_distributions_)
+        assert np.array_equal(model.predict(hidden.X), alone.predict(hidden.X))
+
+
+def test_a_path_needs_an_alpha(hidden):
+    with pytest.raises(TypeError, match="WInLDL has no parameter alpha"):
+        next(WInLDL().alpha_path([1.0], hidden.X, hidden.D_obs, hidden.observed))
+
+
+def test_the_graph_of_a_path_is_made_once(hidden, monkeypatch):
+    made = []
+    original = HidLDL._prepare
+    monkeypatch.setattr(HidLDL, "_prepare", lambda self, *args: (made.append(1), original(self, *args))[1])
+    assert len(list(HidLDL().alpha_path([1.0, 2.0, 4.0], hidden.X, hidden.D_obs, hidden.observed))) == 3
+    assert made == [1]

@@ -5,11 +5,12 @@ own file holds only its computation, in the hooks whose names start with an unde
 """
 
 from abc import ABCMeta, abstractmethod
+from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,6 +19,7 @@ from hidldl.simplex import clip_and_close, project_onto_simplex, restore_proport
 from hidldl.validation import (
     BoolArray,
     FloatArray,
+    ObservedRows,
     check_distributions,
     check_features,
     check_observed_rows,
@@ -106,7 +108,29 @@ class Recoverer(_DistributionEstimator):
         features = check_features(self, X, reset=True, min_rows=self._min_rows)
         check_same_rows(X, features.shape[0], rows)
         self._check_parameters(*rows.degrees.shape)
-        raw = self._recover(features, rows.degrees, rows.observed)
+        return self._fit_prepared(self._prepare(features, rows.degrees), features, rows)
+
+    def alpha_path(self, alphas: Iterable[float], X: Any, D_obs: Any, observed: Any = None) -> Iterator[Self]:
+        """Fitted copies of this recoverer, one for each value of ``alpha``, in turn.
+
+        What does not depend on alpha, such as the graph, is made once, so that a grid costs less than its fits.
+        """
+        if "alpha" not in self.get_params():
+            raise TypeError(f"{type(self).__name__} has no parameter alpha.")
+        rows = check_observed_rows(D_obs, observed)
+        features = check_features(self, X, reset=True, min_rows=self._min_rows)
+        check_same_rows(X, features.shape[0], rows)
+        prepared = None
+        for alpha in alphas:
+            model = clone(self).set_params(alpha=alpha)
+            check_features(model, X, reset=True, min_rows=self._min_rows)
+            model._check_parameters(*rows.degrees.shape)
+            if prepared is None:
+                prepared = self._prepare(features, rows.degrees)
+            yield model._fit_prepared(prepared, features, rows)
+
+    def _fit_prepared(self, prepared: Any, features: Any, rows: ObservedRows) -> Self:
+        raw = self._recover(prepared, rows.degrees, rows.observed)
         if self._keeps_proportions:
             recovered = restore_proportions(raw, rows.degrees, rows.observed)
         else:
@@ -136,9 +160,13 @@ class Recoverer(_DistributionEstimator):
         check_same_labels(self.label_names_, predicted.shape[1], rows)
         return MEASURES["intersection"](rows.degrees, clip_and_close(np.where(rows.observed, predicted, 0)))
 
+    def _prepare(self, X: Any, D_obs: FloatArray) -> Any:
+        """What the method needs of the features and what does not depend on alpha; the features by default."""
+        return X
+
     @abstractmethod
-    def _recover(self, X: Any, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
-        """The method's own matrix, which need not be on the simplex."""
+    def _recover(self, prepared: Any, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
+        """The method's own matrix, which need not be on the simplex, from what ``_prepare`` made."""
 
     def _after_recovery(self, X: Any, distributions: FloatArray) -> None:
         """Keep what ``_predict`` needs."""

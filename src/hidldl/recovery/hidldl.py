@@ -130,13 +130,15 @@ class HidLDL(Recoverer):
                     f"choose at most {n_rows - 1}."
                 )
 
-    def _recover(self, X: Any, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
+    def _prepare(self, X: Any, D_obs: FloatArray) -> Any:
         _refuse_identical_rows(X)
         n_rows, n_labels = D_obs.shape
         n_neighbors = self.n_neighbors or min(n_labels, n_rows - 1)
-        graph = similarity_graph(X, n_neighbors, self.sigma).astype(D_obs.dtype)
+        return graph_laplacian(similarity_graph(X, n_neighbors, self.sigma).astype(D_obs.dtype))
+
+    def _recover(self, prepared: Any, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
         solution = solve(
-            graph_laplacian(graph),
+            prepared,
             D_obs,
             observed,
             alpha=self.alpha,

@@ -69,9 +69,12 @@ class IncomLDL(LinearRecoverer):
         check_number(self.rho, "rho", above=0)
         check_number(self.max_iter, "max_iter", at_least=1, integer=True)
 
-    def _recover(self, X: Any, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
+    def _prepare(self, X: Any, D_obs: FloatArray) -> Any:
         X = compact(X)
-        least_squares = LeastSquares(X)
+        return X, LeastSquares(X)
+
+    def _recover(self, prepared: Any, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
+        X, least_squares = prepared
         curvature = observed.astype(D_obs.dtype) + D_obs.dtype.type(self.rho)
         Z = V = np.ones_like(D_obs)
         residuals = Residuals()

@@ -70,8 +70,8 @@ class IncomLDLProx(LinearRecoverer):
         check_number(self.max_iter, "max_iter", at_least=1, integer=True)
         check_number(self.tol, "tol", at_least=0)
 
-    def _recover(self, X: Any, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
-        X = compact(X)
+    def _recover(self, prepared: Any, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
+        X = compact(prepared)
         step = 1 / max(_largest_singular_value(X) ** 2, np.finfo(float).tiny)
         W = ahead = np.zeros((X.shape[1], D_obs.shape[1]))
         momentum = 1.0

@@ -100,8 +100,8 @@ class LDLLDM(Recoverer):
         check_number(self.n_groups, "n_groups", at_least=1, integer=True)
         check_number(self.max_iter, "max_iter", at_least=1, integer=True)
 
-    def _recover(self, X: Any, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
-        X = compact(X)
+    def _recover(self, prepared: Any, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
+        X = compact(prepared)
         rng = random_generator(self.random_state)
         groups = self._groups(D_obs, rng)
         W: FloatArray = rng.uniform(-0.1, 0.1, (X.shape[1], D_obs.shape[1]))

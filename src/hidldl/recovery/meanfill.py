@@ -54,7 +54,7 @@ class MeanFill(Recoverer):
         check_number(self.max_iter, "max_iter", at_least=1, integer=True)
         check_number(self.tol, "tol", at_least=0)
 
-    def _recover(self, X: Any, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
+    def _recover(self, prepared: Any, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
         # The mean of the completed rows needs only the mask and D_obs, so the rounds build no n × m matrix.
         hidden = (~observed).astype(D_obs.dtype)
         hidden_rate = hidden.mean(axis=0)

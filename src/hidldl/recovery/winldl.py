@@ -69,8 +69,8 @@ class WInLDL(LinearRecoverer):
         check_number(self.rho, "rho", above=0)
         check_number(self.max_iter, "max_iter", at_least=1, integer=True)
 
-    def _recover(self, X: Any, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
-        X = compact(X)
+    def _recover(self, prepared: Any, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
+        X = compact(prepared)
         least_squares = LeastSquares(X, ridge=RIDGE)
         squared_weight = np.exp2(1 - D_obs) ** 2
         exponent = D_obs.sum(axis=0) / np.maximum((D_obs > 0).sum(axis=0), 1)
