@@ -3,8 +3,10 @@
 import click
 
 from hidldl import __version__
+from hidldl.cli.compare import compare
 from hidldl.cli.datasets import datasets
 from hidldl.cli.demo import demo
+from hidldl.cli.reproduce import reproduce
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -16,8 +18,10 @@ def main() -> None:
     Start here:
       hidldl demo        hide labels of real data, recover them, look at the result
       hidldl datasets    what data there is, and where
+      hidldl compare     compare methods on a complete table of your own
+      hidldl reproduce   the paper's tables and figures
     """
 
 
-main.add_command(demo)
-main.add_command(datasets)
+for command in (demo, datasets, compare, reproduce):
+    main.add_command(command)

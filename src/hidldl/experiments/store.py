@@ -1,0 +1,116 @@
+"""Where results are kept: an SQLite file with one row per evaluation.
+
+SQLite, because a row must be there whole or not at all, whatever kills the process, and because several processes, of
+one run or of two, write to the same file: both are what its transactions are for. Parquet would need a file per row
+for that, or a rewrite per row.
+"""
+
+import json
+import platform
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from hidldl.experiments.protocol import Evaluation, Experiment
+from hidldl.metrics import MEASURES
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS evaluations (
+    key TEXT PRIMARY KEY,
+    setting TEXT NOT NULL, dataset TEXT NOT NULL, rate REAL NOT NULL, repetition INTEGER NOT NULL,
+    method TEXT NOT NULL, description TEXT NOT NULL, seed INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    {measures},
+    alpha REAL, iterations INTEGER, converged INTEGER, seconds REAL, peak_memory_mb REAL,
+    traceback TEXT, versions TEXT NOT NULL, machine TEXT NOT NULL, finished TEXT NOT NULL
+) WITHOUT ROWID
+""".format(measures=", ".join(f"{name} REAL" for name in MEASURES))
+_NUMERIC = (*MEASURES, "alpha", "iterations", "seconds", "peak_memory_mb")
+_PATIENCE_S = 120
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came out of an evaluation; ``failed`` with its traceback where the method raised."""
+
+    status: Literal["done", "failed"]
+    scores: dict[str, float]
+    alpha: float | None = None
+    iterations: int | None = None
+    converged: bool | None = None
+    seconds: float | None = None
+    peak_memory_mb: float | None = None
+    traceback: str | None = None
+
+
+class Store:
+    """Results in a file, safe against interruption and against other writers."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with closing(self._connect()) as connection, connection:
+            connection.execute(_SCHEMA)
+
+    def record(self, evaluation: Evaluation, result: Result) -> None:
+        """Write the row of an evaluation, all of it or nothing."""
+        condition = evaluation.condition
+        row: dict[str, Any] = {
+            "key": evaluation.key,
+            "setting": condition.setting,
+            "dataset": condition.dataset,
+            "rate": condition.rate,
+            "repetition": condition.repetition,
+            "method": evaluation.method.name,
+            "description": json.dumps(evaluation.method.description()),
+            "seed": condition.seed,
+            "status": result.status,
+            **{name: result.scores.get(name) for name in MEASURES},
+            "alpha": result.alpha,
+            "iterations": result.iterations,
+            "converged": result.converged,
+            "seconds": result.seconds,
+            "peak_memory_mb": result.peak_memory_mb,
+            "traceback": result.traceback,
+            "versions": json.dumps(_versions()),
+            "machine": f"{platform.system()} {platform.machine()}",
+            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        names, marks = ", ".join(row), ", ".join(f":{name}" for name in row)
+        with closing(self._connect()) as connection, connection:
+            connection.execute(f"INSERT OR REPLACE INTO evaluations ({names}) VALUES ({marks})", row)
+
+    def finished_keys(self, *, retry_failed: bool = False) -> set[str]:
+        """Keys of the evaluations that need not be run again."""
+        condition = "WHERE status = 'done'" if retry_failed else ""
+        with closing(self._connect()) as connection:
+            return {key for (key,) in connection.execute(f"SELECT key FROM evaluations {condition}")}
+
+    def results(self, experiments: Iterable[Experiment] | None = None) -> pd.DataFrame:
+        """One row per finished evaluation, of these experiments or of all."""
+        with closing(self._connect()) as connection:
+            frame = pd.read_sql_query("SELECT * FROM evaluations", connection)
+        # A column that is empty so far has no type of its own.
+        frame = frame.astype(dict.fromkeys(_NUMERIC, float))
+        if experiments is not None:
+            wanted = {evaluation.key for experiment in experiments for evaluation in experiment.evaluations()}
+            frame = frame[frame["key"].isin(wanted)]
+        return frame.sort_values(["setting", "dataset", "rate", "repetition", "method"], ignore_index=True)
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, timeout=_PATIENCE_S)
+        # Readers and a writer do not block each other, and a row survives a crash of the process.
+        connection.execute("PRAGMA journal_mode = WAL")
+        return connection
+
+
+def _versions() -> dict[str, str]:
+    packages = ("hidldl", "numpy", "scipy", "scikit-learn", "pandas")
+    return {"python": platform.python_version(), **{package: version(package) for package in packages}}

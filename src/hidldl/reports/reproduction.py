@@ -1,0 +1,147 @@
+"""The paper's tables and figures from a store, written as files and one page."""
+
+import platform
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from hidldl.experiments.paper import FIGURES, OURS, TABLES, PaperFigure, PaperTable, paper_figures
+from hidldl.experiments.pictured import residuals, typical_row
+from hidldl.experiments.statistics import wilcoxon_holm
+from hidldl.experiments.store import Store
+from hidldl.reports.page import Part, render_page
+from hidldl.reports.paper_figures import alpha_figure, rank_figure, rate_figure, residual_figure, rows_figure
+from hidldl.reports.tables import Comparison, compare, to_csv, to_latex, to_markdown
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FITTED_FIGURES = {"2": "Recovered rows against the truth", "residuals": "Residuals against iterations"}
+"""Figures that are fitted when they are drawn: the paper's Figure 2, and the convergence that it describes."""
+ALL_FIGURES = ("2", *FIGURES, "residuals")
+
+
+def comparisons(
+    table: PaperTable, store: Store, repetitions: int, datasets: tuple[str, ...] | None
+) -> list[Comparison]:
+    """The table's comparisons, one per setting and measure, with the paper's figures beside ours."""
+    paper = paper_figures()
+    made = []
+    for experiment in table.experiments(repetitions, datasets):
+        results = store.results([experiment])
+        for measure in table.measures:
+            figures = paper.query("table == @table.number and setting == @experiment.setting and measure == @measure")
+            more = f", {experiment.setting}, {measure}" if len(table.settings) * len(table.measures) > 1 else ""
+            made.append(
+                compare(
+                    results,
+                    measure,
+                    title=f"Table {table.number}: {table.caption}{more}",
+                    ours=OURS,
+                    datasets=table.datasets,
+                    methods=tuple(method.name for method in table.methods),
+                    paper=figures,
+                )
+            )
+    return made
+
+
+def draw(number: str, store: Store, repetitions: int, datasets: tuple[str, ...] | None) -> "Figure | None":
+    """A figure by its number, None where none of its datasets is there."""
+    if number == "2":
+        shown = [name for name in ("Movie", "Yeast-spo") if _there(name, datasets)]
+        return rows_figure({name: typical_row(name) for name in shown}) if shown else None
+    if number == "residuals":
+        shown = [name for name in TABLES["1"].datasets if name != "Movie" and _there(name, datasets)]
+        return residual_figure({name: residuals(name) for name in shown}, tol=1e-3) if shown else None
+    figure: PaperFigure = FIGURES[number]
+    (experiment,) = figure.experiments(repetitions, datasets)
+    results = store.results([experiment])
+    if results.empty:
+        return None
+    if number == "3":
+        return alpha_figure(results, figure.measure, experiment.datasets, OURS, "IncomLDL")
+    return rate_figure(results, figure.measure, experiment.datasets, [method.name for method in figure.methods])
+
+
+def write(
+    store: Store,
+    folder: Path,
+    *,
+    tables: Sequence[str],
+    figures: Sequence[str],
+    repetitions: int,
+    datasets: tuple[str, ...] | None,
+    command: str,
+) -> list[Path]:
+    """Write every table (Markdown, LaTeX, CSV), every figure (SVG, PDF, PNG) and the page; return what was written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    parts, markdown, written = [], [], []
+    for number in tables:
+        for position, comparison in enumerate(comparisons(TABLES[number], store, repetitions, datasets)):
+            if comparison.means.empty:
+                continue
+            suffix = f"-{position + 1}" if position else ""
+            for ending, text in (
+                ("md", to_markdown(comparison)),
+                ("tex", to_latex(comparison)),
+                ("csv", to_csv(comparison)),
+            ):
+                written.append(_write(folder / f"table-{number}{suffix}.{ending}", text))
+            markdown += [f"## {comparison.title}", "", to_markdown(comparison), "", _over_datasets(comparison), ""]
+            drawn = []
+            if len(comparison.means.columns) > 3 and len(comparison.means) > 1:
+                ranks = rank_figure(comparison.ranks, len(comparison.means))
+                drawn = [(ranks, "Average ranks; methods under one bar do not differ significantly (Nemenyi, 0.05).")]
+            parts.append(Part(comparison.title, comparison, drawn))
+    for number in figures:
+        figure = draw(number, store, repetitions, datasets)
+        if figure is None:
+            continue
+        caption = FITTED_FIGURES.get(number) or FIGURES[number].caption
+        for ending in ("svg", "pdf", "png"):
+            path = folder / f"figure-{number}.{ending}"
+            figure.savefig(path, dpi=150)
+            written.append(path)
+        title = f"Figure {number}" if number in ("2", *FIGURES) else "Convergence"
+        parts.append(Part(f"{title}: {caption}", figures=[(figure, caption)]))
+    written.append(_write(folder / "results.md", "\n".join(markdown)))
+    page = render_page(
+        "The paper's evaluation, reproduced by hidldl",
+        "Means and standard deviations over repetitions; the best is bold, the second underlined. A dot • (◦) means "
+        f"that {OURS} is significantly better (worse) in a single-tailed paired t-test at 0.05. Below each figure "
+        "stands the paper's, with the difference: blue where ours is better, orange where it is worse. alpha is the "
+        "oracle's.",
+        parts,
+        command,
+        _provenance(store.results()),
+    )
+    written.append(_write(folder / "index.html", page))
+    return written
+
+
+def _over_datasets(comparison: Comparison) -> str:
+    tests = wilcoxon_holm(comparison.means, OURS, higher_is_better=comparison.measure.higher_is_better)
+    listed = ", ".join(f"{name} {row.p_holm:.3g}" for name, row in tests.iterrows())
+    return f"Wilcoxon's signed-rank test over datasets, p after Holm's correction: {listed}."
+
+
+def _provenance(results: pd.DataFrame) -> str:
+    failed = int((results["status"] == "failed").sum())
+    packages = ", ".join(f"{name} {version(name)}" for name in ("hidldl", "numpy", "scipy", "scikit-learn"))
+    return (
+        f"{len(results):,} evaluations, {failed} of them failed, {results['seconds'].sum() / 60:.0f} minutes of "
+        f"computing. Python {platform.python_version()}, {packages}."
+    )
+
+
+def _there(name: str, datasets: tuple[str, ...] | None) -> bool:
+    return any(name in experiment.datasets for experiment in TABLES["1"].experiments(1, datasets))
+
+
+def _write(path: Path, text: str) -> Path:
+    path.write_text(text + "\n", encoding="utf-8")
+    return path
