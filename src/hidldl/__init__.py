@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hidldl.datasets.generated import make_distributions
     from hidldl.datasets.loading import list_datasets, load_dataset
     from hidldl.datasets.table import load_table
+    from hidldl.experiments.protocol import register_dataset, register_method
     from hidldl.hiding import hide_labels
     from hidldl.learners.ldldpa import LDLDPA
     from hidldl.learners.ldllrr import LDLLRR
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from hidldl.recovery.ldlldm import LDLLDM
     from hidldl.recovery.meanfill import MeanFill
     from hidldl.recovery.winldl import WInLDL
+    from hidldl.reports.reproduction import reproduce
     from hidldl.theory import recovery_bound
 
 _HOME_OF = {
@@ -51,6 +53,9 @@ _HOME_OF = {
     "load_table": "datasets.table",
     "make_distributions": "datasets.generated",
     "recovery_bound": "theory",
+    "register_dataset": "experiments.protocol",
+    "register_method": "experiments.protocol",
+    "reproduce": "reports.reproduction",
     "score": "metrics",
 }
 
@@ -75,6 +80,9 @@ __all__ = [
     "load_table",
     "make_distributions",
     "recovery_bound",
+    "register_dataset",
+    "register_method",
+    "reproduce",
     "score",
 ]
 

@@ -41,10 +41,11 @@ def compare(
     """
     import numpy as np
 
-    from hidldl.cli.reproduce import run_with_progress
+    from hidldl.cli.reproduce import progress_bar, tell_failures
     from hidldl.datasets.table import load_table
     from hidldl.experiments.paper import METHODS, OURS
     from hidldl.experiments.protocol import Experiment, register_dataset
+    from hidldl.experiments.runner import run
     from hidldl.experiments.store import Store
     from hidldl.metrics import MEASURES
     from hidldl.reports import tables
@@ -65,7 +66,9 @@ def compare(
     register_dataset(name, lambda: data)
     experiment = Experiment("compare", setting, (name,), (rate,), METHODS, repetitions)  # type: ignore[arg-type]
     store = Store(output / "results.sqlite")
-    run_with_progress([experiment], store, jobs=jobs, retry_failed=False)
+    with progress_bar() as show:
+        run([experiment], store, n_jobs=jobs, report=show)
+    tell_failures(store)
     comparison = tables.compare(
         store.results([experiment]),
         measure,

@@ -1,13 +1,15 @@
 """``hidldl reproduce``: the paper's tables and figures from one command."""
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    from hidldl.experiments.protocol import Experiment
+    from hidldl.experiments.runner import Progress
     from hidldl.experiments.store import Store
 
 TABLE_NUMBERS = ("1", "2", "3", "A2", "A3", "A4", "A5", "A6")
@@ -50,9 +52,8 @@ def reproduce(
     stopped, and nothing is run twice. Datasets are those that 'hidldl datasets' finds here.
     """
     from hidldl.datasets.registry import FILES, find_entry
-    from hidldl.experiments.paper import FIGURES, TABLES
     from hidldl.experiments.store import Store
-    from hidldl.reports.reproduction import write
+    from hidldl.reports.reproduction import reproduce as write_all
 
     if everything or not (tables or figures):
         tables, figures = TABLE_NUMBERS, FIGURE_NUMBERS
@@ -68,48 +69,50 @@ def reproduce(
         chosen = tuple(name for name in chosen or _here() if name != QUICK_WITHOUT)
     if not (chosen or _here()):
         raise click.ClickException("none of the paper's datasets is here; 'hidldl datasets fetch --all' gets them.")
-    experiments = [experiment for n in tables for experiment in TABLES[n].experiments(repetitions, chosen)]
-    evaluated = [FIGURES[n] for n in figures if n in FIGURES]
-    experiments += [experiment for figure in evaluated for experiment in figure.experiments(repetitions, chosen)]
-    store = Store(output / "results.sqlite")
-    run_with_progress(experiments, store, jobs=jobs, retry_failed=retry_failed)
     try:
-        written = write(
-            store,
-            output,
-            tables=tables,
-            figures=figures,
-            repetitions=repetitions,
-            datasets=chosen,
-            command=" ".join(["hidldl", *sys.argv[1:]]),
-        )
+        with progress_bar() as show:
+            page = write_all(
+                output,
+                tables=tables,
+                figures=figures,
+                datasets=chosen,
+                repetitions=repetitions,
+                n_jobs=jobs,
+                retry_failed=retry_failed,
+                report=show,
+                command=" ".join(["hidldl", *sys.argv[1:]]),
+            )
     except ImportError as error:
         raise click.ClickException(str(error)) from error
-    click.echo(f"{len(written)} files in {output}; open {output / 'index.html'}")
+    tell_failures(Store(output / "results.sqlite"))
+    click.echo(f"Open {page}")
 
 
-def run_with_progress(experiments: "list[Experiment]", store: "Store", *, jobs: int, retry_failed: bool) -> None:
-    """Run what is missing, with a bar that says what was finished and how long is left."""
+@contextmanager
+def progress_bar() -> "Iterator[Callable[[Progress], None]]":
+    """A bar that says what was finished last and how long is left; Ctrl-C ends it with how to go on."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from hidldl.experiments.runner import Progress as Done
-    from hidldl.experiments.runner import run
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    with Bar(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("starting", total=None)
 
-        def show(done: Done) -> None:
-            last = done.last
+        def show(progress: "Progress") -> None:
+            last = progress.last
             what = f"{last.setting} {last.dataset} {last.rate:.0%} #{last.repetition + 1}"
-            bar.update(task, description=f"{what:<36}", completed=done.done, total=done.total)
+            bar.update(task, description=f"{what:<36}", completed=progress.done, total=progress.total)
 
         try:
-            run(experiments, store, n_jobs=jobs, retry_failed=retry_failed, report=show)
+            yield show
         except KeyboardInterrupt:
-            raise click.ClickException(f"interrupted; run the same command again to go on ({store.path}).") from None
-    failed = store.results(experiments).query("status == 'failed'")
+            raise click.ClickException("interrupted; run the same command again to go on where it stopped.") from None
+
+
+def tell_failures(store: "Store") -> None:
+    """One line about evaluations that failed, with an example."""
+    failed = store.results().query("status == 'failed'")
     if len(failed):
         first = failed.iloc[0]
         reason = first["traceback"].strip().splitlines()[-1]

@@ -9,7 +9,7 @@ import pandas as pd
 
 from hidldl.datasets.files import locate
 from hidldl.datasets.registry import FILES
-from hidldl.experiments.protocol import Experiment, Method, Setting
+from hidldl.experiments.protocol import Experiment, Method, Setting, registered_datasets, registered_methods
 from hidldl.learners.ldldpa import LDLDPA
 from hidldl.learners.ldllrr import LDLLRR
 from hidldl.learners.ptbayes import PTBayes
@@ -53,10 +53,15 @@ class PaperTable:
     datasets: tuple[str, ...] = tuple(FILES)
 
     def experiments(self, repetitions: int = 5, datasets: tuple[str, ...] | None = None) -> tuple[Experiment, ...]:
-        """What has to be run for the table, on those of its datasets that are named, or that are on this machine."""
-        chosen = _available(self.datasets, datasets)
+        """What has to be run for the table, on those of its datasets that are named, or that are on this machine.
+
+        Comparisons of methods also have the methods and datasets that users registered.
+        """
+        is_comparison = self.methods is METHODS
+        chosen = _available(self.datasets, datasets, with_registered=is_comparison)
+        methods = (*self.methods, *registered_methods()) if is_comparison else self.methods
         return tuple(
-            Experiment(f"Table {self.number}", setting, chosen, (self.rate,), self.methods, repetitions)
+            Experiment(f"Table {self.number}", setting, chosen, (self.rate,), methods, repetitions)
             for setting in self.settings
         )
 
@@ -140,9 +145,14 @@ FIGURES: dict[str, PaperFigure] = {
 """The paper's figures that are drawn from evaluations, by number."""
 
 
-def _available(datasets: tuple[str, ...], named: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Those of a table's datasets that are named, or that are on this machine."""
-    return tuple(name for name in datasets if (locate(FILES[name]) is not None if named is None else name in named))
+def _available(
+    datasets: tuple[str, ...], named: tuple[str, ...] | None, *, with_registered: bool = False
+) -> tuple[str, ...]:
+    """Those of a table's datasets, and of the registered ones, that are named, or that are on this machine."""
+    known = (*datasets, *registered_datasets()) if with_registered else datasets
+    if named is not None:
+        return tuple(name for name in known if name in named)
+    return tuple(name for name in known if name not in FILES or locate(FILES[name]) is not None)
 
 
 @cache

@@ -18,6 +18,7 @@ from hidldl.datasets.loading import load_dataset
 Setting = Literal["recovery", "predictive"]
 
 _registered_datasets: dict[str, Callable[[], Dataset]] = {}
+_registered_methods: "dict[str, Method]" = {}
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,51 @@ class Experiment:
 
 
 def register_dataset(name: str, loader: Callable[[], Dataset]) -> None:
-    """Make a dataset of one's own known to experiments under ``name``."""
+    """Make a dataset of one's own known: it appears in every table of ``reproduce``.
+
+    Parameters
+    ----------
+    name : str
+        The name under which tables show it.
+    loader : callable
+        Returns the ``Dataset``; its distributions must be complete.
+
+    Examples
+    --------
+    >>> from hidldl import make_distributions, register_dataset
+    >>> register_dataset("Mine", lambda: make_distributions(n_rows=100, random_state=0))
+    """
     _registered_datasets[name] = loader
+
+
+def register_method(name: str, estimator: Any, alphas: tuple[float, ...] = ()) -> None:
+    """Make a recoverer or learner of one's own known: it appears in every comparison of ``reproduce``.
+
+    Parameters
+    ----------
+    name : str
+        The name under which tables show it.
+    estimator : Recoverer or Learner
+        With its parameters; it is seeded where it has a ``random_state``.
+    alphas : tuple of float, optional
+        A grid from which the oracle picks ``alpha``, as for HidLDL and IncomLDL in the paper.
+
+    Examples
+    --------
+    >>> from hidldl import HidLDL, register_method
+    >>> register_method("HidLDL, alpha 16", HidLDL())
+    """
+    _registered_methods[name] = Method.of(name, estimator, alphas)
+
+
+def registered_methods() -> tuple[Method, ...]:
+    """Methods that users registered, in that order."""
+    return tuple(_registered_methods.values())
+
+
+def registered_datasets() -> tuple[str, ...]:
+    """Names of datasets that users registered, in that order."""
+    return tuple(_registered_datasets)
 
 
 def dataset_loader(name: str) -> Callable[[], Dataset]:

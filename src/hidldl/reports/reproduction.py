@@ -1,7 +1,7 @@
 """The paper's tables and figures from a store, written as files and one page."""
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ import pandas as pd
 
 from hidldl.experiments.paper import FIGURES, OURS, TABLES, PaperFigure, PaperTable, paper_figures
 from hidldl.experiments.pictured import residuals, typical_row
+from hidldl.experiments.runner import Progress, run
 from hidldl.experiments.statistics import wilcoxon_holm
 from hidldl.experiments.store import Store
 from hidldl.reports.page import Part, render_page
@@ -41,8 +42,8 @@ def comparisons(
                     measure,
                     title=f"Table {table.number}: {table.caption}{more}",
                     ours=OURS,
-                    datasets=table.datasets,
-                    methods=tuple(method.name for method in table.methods),
+                    datasets=experiment.datasets,
+                    methods=tuple(method.name for method in experiment.methods),
                     paper=figures,
                 )
             )
@@ -65,6 +66,59 @@ def draw(number: str, store: Store, repetitions: int, datasets: tuple[str, ...] 
     if number == "3":
         return alpha_figure(results, figure.measure, experiment.datasets, OURS, "IncomLDL")
     return rate_figure(results, figure.measure, experiment.datasets, [method.name for method in figure.methods])
+
+
+def reproduce(
+    output: str | Path,
+    *,
+    tables: Sequence[str] = tuple(TABLES),
+    figures: Sequence[str] = ALL_FIGURES,
+    datasets: Sequence[str] | None = None,
+    repetitions: int = 5,
+    n_jobs: int = 1,
+    retry_failed: bool = False,
+    report: Callable[[Progress], None] = lambda progress: None,
+    command: str = "hidldl.reproduce(...)",
+) -> Path:
+    """Run the paper's experiments, with what users registered, and write tables, figures and a page.
+
+    Results are kept in ``results.sqlite`` in the folder as they are finished: an interrupted run goes on where it
+    stopped, and nothing is run twice.
+
+    Parameters
+    ----------
+    output : path
+        The folder to write to.
+    tables, figures : sequences of str
+        Numbers of the paper's tables ("1", "2", "3", "A2" ... "A6") and figures ("2", "3", "A1", "A2", and
+        "residuals"); all by default.
+    datasets : sequence of str, optional
+        Names of the datasets; all that are on this machine by default.
+    repetitions : int, default=5
+        Masks per dataset and rate.
+    n_jobs : int, default=1
+        Processes. The numbers do not depend on it.
+    retry_failed : bool, default=False
+        Run again what failed before.
+    report : callable, optional
+        Is told the progress after each dataset, rate and repetition.
+    command : str
+        What the page names as the way it was made.
+
+    Returns
+    -------
+    Path of the page.
+    """
+    folder = Path(output)
+    store = Store(folder / "results.sqlite")
+    chosen = None if datasets is None else tuple(datasets)
+    experiments = [experiment for number in tables for experiment in TABLES[number].experiments(repetitions, chosen)]
+    for number in figures:
+        if number in FIGURES:
+            experiments += FIGURES[number].experiments(repetitions, chosen)
+    run(experiments, store, n_jobs=n_jobs, retry_failed=retry_failed, report=report)
+    write(store, folder, tables=tables, figures=figures, repetitions=repetitions, datasets=chosen, command=command)
+    return folder / "index.html"
 
 
 def write(
