@@ -3,9 +3,9 @@
     HIDLDL_DATA=folder python benchmarks/python_ldl.py [--backend tensorflow|torch] [--write FOLDER] [DATASET ...]
 
 python-ldl is installed in an environment of its own (under benchmarks/.peer, some GB) the first time. Both sides fit
-the same rows with the same parameters and iteration limits, one after the other, with two threads; times are of the
-fit alone, the best of three here, one there. 50 % of the labels are hidden. The backend matters for LDL-LRR and LDL-DPA
-only; python-ldl's default is TensorFlow.
+the same rows with the same parameters and iteration limits, one after the other; times are of the fit alone, the best
+of three here, one there. 50 % of the labels are hidden. The backend matters for LDL-LRR and LDL-DPA only; python-ldl's
+default is TensorFlow. Its LDL-LRR scales the gaps of its ranking loss by 100.
 """
 
 import argparse
@@ -28,7 +28,6 @@ PEER_PACKAGES = {
     "torch": ("python-ldl==0.1.2", "torch==2.13.0"),
 }
 DATASETS = ("Yeast-cold", "Yeast-spo", "SJAFFE")
-# What the ranking loss of LDL-LRR is scaled with differs: python-ldl has sigmoid(100 (p_j - p_k)).
 METHODS = ("IncomLDL", "WInLDL", "SA-IIS", "LDL-LRR", "LDL-DPA", "PT-Bayes", "SA-BFGS")
 ALPHA_INCOMLDL, IIS_ROUNDS, BFGS_ITERATIONS = 1.0, 150, 50
 
@@ -90,11 +89,12 @@ def fit_ours(folder: Path) -> tuple[dict[str, Any], dict[str, float]]:
 def install_peer(backend: str) -> Path:
     """The interpreter of python-ldl's environment with that backend, made if it is not there."""
     folder = PEER / backend
-    interpreter = folder / "bin" / "python"
-    if not interpreter.exists():
+    interpreter, complete = folder / "bin" / "python", folder / "complete"
+    if not complete.exists():
         print(f"Installing {', '.join(PEER_PACKAGES[backend])} into {folder} ...", file=sys.stderr)
         venv.create(folder, with_pip=True)
         subprocess.run([interpreter, "-m", "pip", "install", "-q", *PEER_PACKAGES[backend]], check=True)
+        complete.touch()
     return interpreter
 
 
@@ -104,12 +104,14 @@ def compare(name: str, backend: str) -> list[str]:
 
     data = load_dataset(name)
     D_obs, observed = hide_labels(data.distributions, rate=0.5, random_state=0)
-    environment = {**os.environ, "KERAS_BACKEND": backend, "OMP_NUM_THREADS": "2", "MPLBACKEND": "agg"}
+    environment = {**os.environ, "KERAS_BACKEND": backend, "MPLBACKEND": "agg"}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         np.savez(folder / "given.npz", X=data.features, D_obs=D_obs, observed=observed)
         command = [str(install_peer(backend)), __file__, "--peer", str(folder)]
-        subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        finished = subprocess.run(command, env=environment, capture_output=True, text=True)
+        if finished.returncode:
+            sys.exit(f"python-ldl failed:\n{finished.stderr}")
         theirs = {method: np.load(folder / f"{method}.npy") for method in METHODS}
         their_seconds = json.loads((folder / "seconds.json").read_text())
         ours, our_seconds = fit_ours(folder)

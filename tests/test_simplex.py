@@ -123,8 +123,11 @@ def test_projections_agree_with_a_qp_solver():
 
 
 def test_projections_of_rows_far_away_are_exact():
-    Y = np.array([[1e8, 1e8 - 0.5, 0.0], [-1e8, -1e8, -1e8]])
-    assert np.allclose(project_onto_simplex(Y), [[0.75, 0.25, 0], [1 / 3, 1 / 3, 1 / 3]], atol=1e-6)
+    Y = np.array([[1e8, 1e8 - 0.5, 0.0], [-1e8, -1e8, -1e8], [1e17, 9e16, 0.0], [1e20, 1e20, 1e20]])
+    expected = np.array([[0.75, 0.25, 0], [1 / 3, 1 / 3, 1 / 3], [1, 0, 0], [1 / 3, 1 / 3, 1 / 3]])
+    assert np.allclose(project_onto_simplex(Y), expected, atol=1e-6)
+    assert np.allclose(project_onto_simplex(Y, np.full(Y.shape, 2.0)), expected, atol=1e-6)
+    assert np.allclose(project_onto_simplex(Y[2:].astype(np.float32)), expected[2:])
 
 
 def test_projecting_a_distribution_changes_nothing():

@@ -91,6 +91,9 @@ class Recoverer(_DistributionEstimator):
         """Whether recovered rows are proportional to the observed ones, or merely the nearest on the simplex."""
         return True
 
+    # Methods of the incomplete setting take observed degrees for true shares, which need not sum to 1.
+    _may_be_partial = False
+
     def fit(self, X: Any, D_obs: Any, observed: Any = None) -> Self:
         """Recover the hidden degrees.
 
@@ -99,12 +102,13 @@ class Recoverer(_DistributionEstimator):
         X : array, sparse matrix or DataFrame of shape (n, d)
             Features.
         D_obs : array or DataFrame of shape (n, m)
-            Degrees as handed in; each row sums to 1 over its observed labels, within 1e-3.
+            Degrees as handed in; each row sums to 1 over its observed labels, within 1e-3, or to less for methods of
+            the incomplete setting (IncomLDL, IncomLDLProx, WInLDL, LDLLDM).
         observed : boolean array or DataFrame of shape (n, m), optional
             True where a degree is observed. Without it NaN in ``D_obs`` is hidden; without NaN, zeros are,
             and a warning says so.
         """
-        rows = check_observed_rows(D_obs, observed)
+        rows = check_observed_rows(D_obs, observed, may_be_partial=self._may_be_partial)
         features = check_features(self, X, reset=True, min_rows=self._min_rows)
         check_same_rows(X, features.shape[0], rows)
         self._check_parameters(*rows.degrees.shape)
@@ -117,7 +121,7 @@ class Recoverer(_DistributionEstimator):
         """
         if "alpha" not in self.get_params():
             raise TypeError(f"{type(self).__name__} has no parameter alpha.")
-        rows = check_observed_rows(D_obs, observed)
+        rows = check_observed_rows(D_obs, observed, may_be_partial=self._may_be_partial)
         features = check_features(self, X, reset=True, min_rows=self._min_rows)
         check_same_rows(X, features.shape[0], rows)
         prepared = None
@@ -130,7 +134,12 @@ class Recoverer(_DistributionEstimator):
             yield model._fit_prepared(prepared, features, rows)
 
     def _fit_prepared(self, prepared: Any, features: Any, rows: ObservedRows) -> Self:
-        raw = self._recover(prepared, rows.degrees, rows.observed)
+        try:
+            raw = self._recover(prepared, rows.degrees, rows.observed)
+        except np.linalg.LinAlgError:
+            raw = np.full_like(rows.degrees, np.nan)
+        if not np.isfinite(raw).all():
+            raise ValueError(f"{self} diverged to numbers that are not finite; choose less extreme parameters.")
         if self._keeps_proportions:
             recovered = restore_proportions(raw, rows.degrees, rows.observed)
         else:
@@ -155,10 +164,11 @@ class Recoverer(_DistributionEstimator):
         It needs no ground truth: everything compared is data that the user has. Higher is better.
         """
         predicted = np.asarray(self.predict(X))
-        rows = check_observed_rows(D_obs, observed, every_label_seen=False)
+        rows = check_observed_rows(D_obs, observed, every_label_seen=False, may_be_partial=self._may_be_partial)
         check_same_rows(X, len(predicted), rows)
         check_same_labels(self.label_names_, predicted.shape[1], rows)
-        return MEASURES["intersection"](rows.degrees, clip_and_close(np.where(rows.observed, predicted, 0)))
+        seen = clip_and_close(np.where(rows.observed, predicted, 0))
+        return MEASURES["intersection"](clip_and_close(rows.degrees), seen)
 
     def _prepare(self, X: Any, D_obs: FloatArray) -> Any:
         """What the method needs of the features and what does not depend on alpha; the features by default."""

@@ -22,10 +22,13 @@ def project_onto_simplex(Y: FloatArray, weights: FloatArray | None = None) -> Fl
     The solution is q_j = max(y_j - t / w_j, 0), with t such that the row sums to 1. Label j stays positive while
     t < w_j y_j, so sorting by w_j y_j finds which labels do, for all rows at once.
     """
+    # A shift by t / w changes nothing; with the largest w y at 0, entries far from 1 cost no digits.
     if weights is None:
+        Y = Y - Y.max(axis=1, keepdims=True)
         breakpoints = -np.sort(-Y, axis=1)
         thresholds = (breakpoints.cumsum(axis=1) - 1) / np.arange(1, Y.shape[1] + 1, dtype=Y.dtype)
     else:
+        Y = Y - (weights * Y).max(axis=1, keepdims=True) / weights
         order = np.argsort(-weights * Y, axis=1)
         sums = np.take_along_axis(Y, order, axis=1).cumsum(axis=1)
         inverse_sums = np.take_along_axis(1 / weights, order, axis=1).cumsum(axis=1)
@@ -35,7 +38,6 @@ def project_onto_simplex(Y: FloatArray, weights: FloatArray | None = None) -> Fl
     last = Y.shape[1] - 1 - (thresholds < breakpoints)[:, ::-1].argmax(axis=1)
     threshold = thresholds[np.arange(len(Y)), last][:, None]
     projected = np.maximum(Y - (threshold if weights is None else threshold / weights), 0)
-    # Exact but for rounding, which entries far from 1 leave visible.
     return projected / projected.sum(axis=1, keepdims=True)
 
 

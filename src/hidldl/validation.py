@@ -81,17 +81,29 @@ def compact(X: Any) -> Any:
 
 
 def check_observed_rows(
-    D_obs: Any, observed: Any = None, *, every_label_seen: bool = True, name: str = "D_obs"
+    D_obs: Any,
+    observed: Any = None,
+    *,
+    every_label_seen: bool = True,
+    may_be_partial: bool = False,
+    name: str = "D_obs",
 ) -> ObservedRows:
-    """The rows of ``D_obs``, with the one meaning of "observed" applied and every row checked."""
+    """The rows of ``D_obs``, with the one meaning of "observed" applied and every row checked.
+
+    Rows are closed to sum to exactly 1. Where they ``may_be_partial``, as in the incomplete setting, in which observed
+    degrees are shares of the whole row, they are left as they are and may sum to less.
+    """
     degrees, frame = _as_matrix(D_obs, name)
     mask = _resolve_mask(degrees, observed, frame, name)
     degrees = np.where(mask, degrees, 0)
     _check_degrees(degrees, frame, name)
-    _check_row_sums(degrees, frame, name, over=" over its observed labels")
+    partial = np.logical_and(may_be_partial, ~mask.all(axis=1))
+    _check_row_sums(degrees, frame, name, partial, over=" over its observed labels")
     if every_label_seen:
         _refuse_unseen_labels(mask, frame, name)
-    return ObservedRows(degrees / degrees.sum(axis=1, keepdims=True), mask, frame)
+    if not may_be_partial:
+        degrees = degrees / degrees.sum(axis=1, keepdims=True)
+    return ObservedRows(degrees, mask, frame)
 
 
 def check_distributions(D: Any, *, name: str = "D") -> ObservedRows:
@@ -99,7 +111,7 @@ def check_distributions(D: Any, *, name: str = "D") -> ObservedRows:
     degrees, frame = _as_matrix(D, name)
     degrees = degrees.copy()
     _check_degrees(degrees, frame, name)
-    _check_row_sums(degrees, frame, name)
+    _check_row_sums(degrees, frame, name, np.zeros(len(degrees), dtype=bool))
     closed = degrees / degrees.sum(axis=1, keepdims=True)
     return ObservedRows(closed, np.ones(degrees.shape, dtype=bool), frame)
 
@@ -261,9 +273,12 @@ def _check_degrees(degrees: FloatArray, frame: pd.DataFrame | None, name: str) -
         )
 
 
-def _check_row_sums(degrees: FloatArray, frame: pd.DataFrame | None, name: str, over: str = "") -> None:
+def _check_row_sums(
+    degrees: FloatArray, frame: pd.DataFrame | None, name: str, partial: BoolArray, *, over: str = ""
+) -> None:
+    """Rows sum to 1, or to at most 1 where they are ``partial``."""
     sums = degrees.sum(axis=1)
-    wrong = np.abs(sums - 1) > ROW_SUM_TOLERANCE
+    wrong = np.where(partial, sums - 1, np.abs(sums - 1)) > ROW_SUM_TOLERANCE
     if wrong.any():
         i = int(wrong.argmax())
         raise ValueError(

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import check_grad
+from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression
 
 from hidldl import LDLDPA, LDLLRR, SABFGS, make_distributions
@@ -66,23 +67,44 @@ def test_ldldpa_without_its_terms_is_sabfgs():
     assert np.allclose(plain.predict(DATA.features), expected.predict(DATA.features), atol=1e-3)
 
 
-def test_the_ranking_loss_is_its_formula_in_blocks_of_any_size(monkeypatch):
+def ranking_by_hand(P, D, margin):
+    """The ranking loss as it is written, one pair at a time."""
+    values = np.zeros(len(P))
+    for i, j, k in np.ndindex(len(P), P.shape[1], P.shape[1]):
+        sigmoid = 1 / (1 + np.exp(-(P[i, j] - P[i, k])))
+        target = 0.5 if D[i, j] == D[i, k] else float(D[i, j] - D[i, k] > margin)
+        entropy = -(target * np.log(sigmoid) + (1 - target) * np.log(1 - sigmoid))
+        values[i] += (D[i, j] - D[i, k]) ** 2 * entropy
+    return values
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.15])
+def test_the_ranking_loss_is_its_formula_however_it_is_cut(margin, monkeypatch):
     D = DATA.distributions
     P = np.random.default_rng(0).dirichlet(np.ones(5), 60)
-    expected = np.zeros(60)
-    for i in range(60):
-        for j in range(5):
-            for k in range(5):
-                sigmoid = 1 / (1 + np.exp(-(P[i, j] - P[i, k])))
-                target = 1 if D[i, j] > D[i, k] else 0 if D[i, j] < D[i, k] else 0.5
-                entropy = -(target * np.log(sigmoid) + (1 - target) * np.log(1 - sigmoid))
-                expected[i] += (D[i, j] - D[i, k]) ** 2 * entropy
-    whole = ldllrr.ranking_loss(P, D, 0.0)
-    monkeypatch.setattr(ldllrr, "BLOCK_ENTRIES", 7 * 10)
-    blocks = ldllrr.ranking_loss(P, D, 0.0)
-    assert np.allclose(whole[0], expected)
-    for one, other in zip(whole, blocks, strict=True):
-        assert np.allclose(one, other, rtol=1e-12)
+    whole = ldllrr.ranking_loss(P, D, margin)
+    assert np.allclose(whole[0], ranking_by_hand(P, D, margin))
+    for few_labels, block in ((32, 7 * 25), (1, 7 * 25), (1, 2**20)):
+        monkeypatch.setattr(ldllrr, "FEW_LABELS", few_labels)
+        monkeypatch.setattr(ldllrr, "SMALL_BLOCK", block)
+        monkeypatch.setattr(ldllrr, "LARGE_BLOCK", block)
+        for one, other in zip(whole, ldllrr.ranking_loss(P, D, margin), strict=True):
+            assert np.allclose(one, other, rtol=1e-12)
+
+
+def test_objectives_are_those_of_the_docstrings():
+    rng = np.random.default_rng(2)
+    D, P, w = DATA.distributions, rng.dirichlet(np.ones(5), 60), rng.uniform(0.5, 2, 60)
+    kl = np.array(
+        [sum(d * np.log(d / p) for d, p in zip(*rows, strict=True) if d > 0) for rows in zip(D, P, strict=True)]
+    )
+    ranking = LDLLRR(alpha=0.7, margin=0.1)._loss(D, w)(P, np.log(P))[0]
+    expected = (w * kl).sum() / w.sum() + 0.7 / (2 * w.sum()) * (w * ranking_by_hand(P, D, 0.1)).sum()
+    assert ranking == pytest.approx(expected)
+    average = LDLDPA(alpha=0.3, beta=2.0)._loss(D, w)(P, np.log(P))[0]
+    ranks = np.array([rankdata(d) for d in D])
+    terms = kl - 0.3 * (ranks * P).mean(axis=1) + 2.0 * (D.var(axis=1) - P.var(axis=1)) ** 2
+    assert average == pytest.approx((w * terms).sum())
 
 
 def test_more_weight_on_the_order_keeps_it_better():
@@ -98,3 +120,17 @@ def test_more_weight_on_the_order_keeps_it_better():
 def test_negative_weights_are_refused(kind, name):
     with pytest.raises(ValueError, match=f"{name} must be at least 0"):
         kind(**{name: -1}).fit(DATA.features, DATA.distributions)
+
+
+def test_starts_are_as_published():
+    rng = np.random.default_rng(0)
+    assert 0 <= SABFGS()._start(rng, 50, 4).min() < SABFGS()._start(rng, 50, 4).max() <= 1
+    limit = np.sqrt(6 / 54)
+    start = LDLDPA()._start(rng, 50, 4)
+    assert 0.9 * limit < np.abs(start).max() <= limit
+
+
+def test_a_start_that_meets_the_criterion_has_a_loss_all_the_same():
+    model = SABFGS(random_state=0).fit(np.zeros_like(DATA.features), DATA.distributions)
+    assert np.isfinite(model.history_["loss"][-1])
+    assert np.allclose(model.predict(np.zeros((3, 4))), 0.2)

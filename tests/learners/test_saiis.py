@@ -6,7 +6,9 @@ from scipy import sparse
 from scipy.optimize import brentq
 
 from hidldl import SABFGS, SAIIS, make_distributions
+from hidldl.learners import saiis
 from hidldl.learners.saiis import ScalingEquations
+from hidldl.validation import random_generator
 
 
 @pytest.fixture
@@ -64,3 +66,31 @@ def test_weights_are_repetitions(data):
     weighted = SAIIS(random_state=0).fit(data.features, data.distributions, sample_weight=weights)
     repeated = SAIIS(random_state=0).fit(*(np.r_[A[:10], A] for A in (data.features, data.distributions)))
     assert np.allclose(weighted.coef_, repeated.coef_, atol=1e-8)
+
+
+def test_sums_in_blocks_are_the_whole(data, monkeypatch):
+    whole = SAIIS(max_iter=5, random_state=0).fit(data.features, data.distributions).coef_
+    monkeypatch.setattr(saiis, "BLOCK_ENTRIES", 100)
+    assert np.allclose(SAIIS(max_iter=5, random_state=0).fit(data.features, data.distributions).coef_, whole)
+
+
+def test_it_stops_by_its_tolerance_or_its_rounds(data):
+    stopped = SAIIS(max_iter=7, tol=0, random_state=0).fit(data.features, data.distributions)
+    assert stopped.n_iter_ == 7
+    assert not stopped.converged_
+    finished = SAIIS(max_iter=5000, tol=1e-3, random_state=0).fit(data.features, data.distributions)
+    falls = -np.diff(finished.history_["loss"])
+    assert falls[-1] < 1e-3 <= falls[:-1].min()
+
+
+@pytest.mark.parametrize(("count", "reach"), saiis.REACH_OF_NODES.items())
+def test_the_interpolation_is_exact_within_its_reach(count, reach):
+    size = np.linspace(1, 3, 400)
+    nodes, basis = saiis._interpolation(size, count)
+    for t in (reach, -reach):  # half the range of the sizes is 1
+        assert np.allclose(basis @ np.exp(t * nodes), np.exp(t * size), rtol=1e-10)
+
+
+def test_features_that_are_all_zero_take_no_steps(data):
+    model = SAIIS(random_state=0).fit(0 * data.features, data.distributions)
+    assert np.array_equal(model.coef_, random_generator(0).random((4, 3)))

@@ -62,3 +62,24 @@ def test_one_group_and_few_rows(hidden):
 def test_negative_weights_are_refused(hidden, name):
     with pytest.raises(ValueError, match=f"{name} must be at least 0"):
         LDLLDM(**{name: -1}).fit(hidden.X, hidden.D)
+
+
+def test_degrees_under_the_mask_are_not_looked_at(hidden):
+    spoiled = np.where(hidden.observed, hidden.D_obs, 0.77)
+    plain, other = (LDLLDM(random_state=0).fit(hidden.X, D, hidden.observed) for D in (hidden.D_obs, spoiled))
+    assert np.array_equal(plain.distributions_, other.distributions_)
+
+
+def test_what_is_missing_is_not_taken_for_zero(hidden):
+    incomplete = np.where(hidden.observed, hidden.D, 0)
+    model = LDLLDM(l2=0, l3=0, random_state=0).fit(hidden.X, incomplete, hidden.observed)
+    missing = ~hidden.observed
+    assert model.distributions_[missing].mean() == pytest.approx(hidden.D[missing].mean(), abs=0.02)
+
+
+def test_groups_count(hidden):
+    without, with_groups = (
+        LDLLDM(l2=0, l3=l3, n_groups=3, random_state=0).fit(hidden.X, hidden.D_obs, hidden.observed).distributions_
+        for l3 in (0.0, 50.0)
+    )
+    assert np.abs(without - with_groups).max() > 0.01

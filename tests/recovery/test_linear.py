@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.optimize import minimize
+from sklearn.base import clone
 
-from hidldl import IncomLDL, IncomLDLProx, WInLDL, hide_labels
+from hidldl import LDLLDM, IncomLDL, IncomLDLProx, WInLDL, hide_labels
 from hidldl.recovery.linear import LeastSquares
 from hidldl.simplex import project_onto_simplex
 
@@ -136,3 +137,57 @@ def test_rank_falls_with_alpha(linear):
     ]
     assert ranks == sorted(ranks, reverse=True)
     assert ranks[0] > ranks[-1]
+
+
+INCOMPLETE = [IncomLDL(alpha=0.01), IncomLDLProx(), WInLDL(), LDLLDM(random_state=0)]
+
+
+@pytest.mark.parametrize("method", INCOMPLETE, ids=lambda method: type(method).__name__)
+def test_rows_of_the_incomplete_setting_are_taken_as_they_are(linear, method):
+    X, D = linear
+    D_obs, observed = hide_labels(D, rate=0.4, random_state=0, setting="incomplete")
+    model = method.fit(X, D_obs, observed=observed)
+    inflated = D_obs / D_obs.sum(axis=1, keepdims=True)
+    of_inflated = clone(method).fit(X, inflated, observed=observed)
+    error, inflated_error = (np.abs(m.distributions_ - D).max(axis=1).mean() for m in (model, of_inflated))
+    # With true degrees these methods do what they were made for.
+    assert error < 0.8 * inflated_error
+    assert 0 < model.score(X, D_obs, observed=observed) <= 1
+
+
+@pytest.mark.parametrize("method", INCOMPLETE, ids=lambda method: type(method).__name__)
+def test_rows_that_sum_to_more_than_one_are_refused(hidden, method):
+    with pytest.raises(ValueError, match=r"row 0 of D_obs sums to 1\.1"):
+        method.fit(hidden.X, 1.1 * hidden.D_obs, observed=hidden.observed)
+
+
+@pytest.mark.parametrize("method", [IncomLDL(), WInLDL(), IncomLDLProx()], ids=lambda method: type(method).__name__)
+@pytest.mark.parametrize("case", ["float32, more features than rows", "features twice, large", "an offset", "zeros"])
+def test_features_that_are_hard_for_linear_algebra(hidden, method, case):
+    rng = np.random.default_rng(0)
+    X = {
+        "float32, more features than rows": rng.normal(size=(60, 200)).astype(np.float32),
+        "features twice, large": 1e5 * np.hstack([hidden.X, hidden.X]),
+        "an offset": hidden.X + 1e8,
+        "zeros": np.zeros((60, 3)),
+    }[case]
+    D = clone(method).fit(X, hidden.D_obs, observed=hidden.observed).distributions_
+    assert np.allclose(D.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("method", [IncomLDL(0.5), WInLDL()], ids=lambda method: type(method).__name__)
+def test_the_admm_stops_when_its_residuals_are_small(linear, method):
+    X, D = linear
+    D_obs, observed = hide_labels(D, rate=0.3, random_state=0)
+    model = clone(method).set_params(max_iter=1000).fit(X, D_obs, observed)
+    assert model.converged_
+    size = np.linalg.norm(model.raw_distributions_)
+    limit = np.sqrt(len(X)) * 1e-4 + 1e-3 * size
+    primal = model.history_["primal"]
+    assert primal[-1] <= limit * 1.01
+    assert model.history_["dual"].shape == primal.shape == (model.n_iter_,)
+
+
+def test_extreme_parameters_are_an_error_not_nan(hidden):
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match=r"IncomLDL\(rho=1e-300\) diverged"):
+        IncomLDL(rho=1e-300).fit(hidden.X, hidden.D_obs, observed=hidden.observed)

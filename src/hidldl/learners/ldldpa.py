@@ -28,6 +28,7 @@ class LDLDPA(MaximumEntropyLearner):
         own iterations, to which 100 of these come nearest.
     tol : float, default=1e-6
         Stop when no entry of the gradient exceeds this, or when the objective falls by less than a share of 2.2e-9.
+        The gradient grows with the features: scale them to about 1, or tiny ones count as converged at once.
     random_state : int, Generator, RandomState or None
         Seed of the start.
 

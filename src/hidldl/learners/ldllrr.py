@@ -5,8 +5,10 @@ import numpy as np
 from hidldl.learners.maxent import Loss, MaximumEntropyLearner, divergence, slope_of_scores
 from hidldl.validation import FloatArray, RandomState, check_number
 
-BLOCK_ENTRIES = 2**13
-"""Pairs of labels are compared for so many entries at a time: what fits the cache, however many rows there are."""
+FEW_LABELS = 32
+"""Up to so many labels, each pair is taken once, by a matrix of pairs; with more, both orders, by broadcasting."""
+SMALL_BLOCK, LARGE_BLOCK = 2**14, 2**20
+"""Entries at a time: what fits the cache, and what bounds memory, however many rows there are."""
 
 
 class LDLLRR(MaximumEntropyLearner):
@@ -31,6 +33,7 @@ class LDLLRR(MaximumEntropyLearner):
         Most L-BFGS iterations.
     tol : float, default=1e-6
         Stop when no entry of the gradient exceeds this, or when the objective falls by less than a share of 2.2e-9.
+        The gradient grows with the features: scale them to about 1, or tiny ones count as converged at once.
     random_state : int, Generator, RandomState or None
         Seed of the start.
 
@@ -105,19 +108,29 @@ def ranking_loss(P: FloatArray, D: FloatArray, margin: float) -> tuple[FloatArra
     ranks above k, 0 where k ranks above j and 1 where neither does, their cross-entropies add up to
     w (2 log(1 + exp g) - c g).
     """
-    differences = _differences_of_pairs(P.shape[1])
+    n_labels = P.shape[1]
+    few_labels = n_labels <= FEW_LABELS
     values, slopes = np.empty(len(P)), np.empty_like(P)
-    rows_at_a_time = max(1, BLOCK_ENTRIES // len(differences))
+    rows_at_a_time = max(1, SMALL_BLOCK // n_labels**2 if few_labels else LARGE_BLOCK // n_labels**2)
+    differences = _differences_of_pairs(n_labels) if few_labels else None
     for start in range(0, len(P), rows_at_a_time):
         block = slice(start, start + rows_at_a_time)
-        true_gap, gap = differences @ D[block].T, differences @ P[block].T
-        rank = 1.0 + (true_gap > margin) - (true_gap < -margin)
-        weight = np.square(true_gap, out=true_gap)
-        exponential = np.exp(gap)  # a gap between degrees is at most 1: nothing overflows
-        values[block] = (weight * (2 * np.log1p(exponential) - rank * gap)).sum(axis=0)
-        pull = weight * (2 * exponential / (1 + exponential) - rank)
-        slopes[block] = (differences.T @ pull).T
+        if differences is not None:
+            value, pull = _cross_entropy(differences @ D[block].T, differences @ P[block].T, margin)
+            values[block], slopes[block] = value.sum(axis=0), (differences.T @ pull).T
+        else:
+            true_gap, gap = (A[block, :, None] - A[block, None, :] for A in (D, P))
+            value, pull = _cross_entropy(true_gap, gap, margin)
+            values[block], slopes[block] = value.sum(axis=(1, 2)) / 2, pull.sum(axis=2)
     return values, slopes
+
+
+def _cross_entropy(true_gap: FloatArray, gap: FloatArray, margin: float) -> tuple[FloatArray, FloatArray]:
+    """Weighted cross-entropies of pairs, both orders together, and their slopes with respect to the gaps."""
+    rank = 1.0 + (true_gap > margin) - (true_gap < -margin)
+    weight = np.square(true_gap, out=true_gap)
+    exponential = np.exp(gap)  # a gap between degrees is at most 1: nothing overflows
+    return weight * (2 * np.log1p(exponential) - rank * gap), weight * (2 * exponential / (1 + exponential) - rank)
 
 
 def _differences_of_pairs(n_labels: int) -> FloatArray:

@@ -92,7 +92,8 @@ def minimise(start: FloatArray, X: Any, loss: Loss, ridge: float, *, max_iter: i
     with threadpool_limits(limits=1, user_api="blas"):
         result = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", callback=record, options=options)
     W = result.x.reshape(start.shape)
-    return Minimum(W, np.array(losses), float(np.abs(result.jac).max()), bool(result.success))
+    # Where the start meets the criterion there is no iteration; its objective is still worth knowing.
+    return Minimum(W, np.array(losses or [float(result.fun)]), float(np.abs(result.jac).max()), bool(result.success))
 
 
 def objective_and_gradient(W: FloatArray, X: Any, loss: Loss, ridge: float) -> tuple[float, FloatArray]:

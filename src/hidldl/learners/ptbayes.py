@@ -1,5 +1,6 @@
 """PT-Bayes: label distributions as weighted examples for a Gaussian naive Bayes classifier."""
 
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -7,7 +8,10 @@ from scipy import sparse
 from scipy.special import softmax
 
 from hidldl.base import Learner
-from hidldl.validation import FloatArray, RandomState, check_number, compact, random_generator
+from hidldl.validation import FloatArray, RandomState, check_number, random_generator
+
+BLOCK_ENTRIES = 2**22
+"""Features are made dense and centred for so many entries at a time."""
 
 
 class PTBayes(Learner):
@@ -50,7 +54,7 @@ class PTBayes(Learner):
     def _check_parameters(self, n_rows: int, n_labels: int) -> None:
         check_number(self.var_smoothing, "var_smoothing", above=0)
 
-    # No sample weights: two draws differ, whatever the weights, so nobody could rely on them.
+    # No sample weights: a weight of 2 and a row twice would draw other pairs, and users rely on them being the same.
     def fit(self, X: Any, D: Any) -> Self:  # type: ignore[override]
         """Learn from complete distributions.
 
@@ -64,48 +68,49 @@ class PTBayes(Learner):
         return super().fit(X, D)
 
     def _fit(self, X: Any, D: FloatArray, sample_weight: FloatArray) -> None:
-        X = compact(X)
         probability = D.astype(np.float64).ravel()
         # How often each pair is drawn is all that the Gaussians need; the pairs themselves are never written out.
         drawn = random_generator(self.random_state).multinomial(D.size, probability / probability.sum())
         counts = drawn.reshape(D.shape).astype(np.float64)
-        per_label = counts.sum(axis=0)
-        # Features are centred before they are squared, or the variances drown in rounding.
-        centre = _column_means(X, counts.sum(axis=1))
-        first, second = _moments(X, centre, counts)
-        seen = np.maximum(per_label, 1)[:, None]
+        centre = np.asarray(X.T @ counts.sum(axis=1)).ravel() / D.size
+        first, second = _moments_around(X, centre, counts)
+        seen = np.maximum(counts.sum(axis=0), 1)[:, None]
         means = first / seen
         total_variance = second.sum(axis=0) / D.size - (first.sum(axis=0) / D.size) ** 2
         smoothing = self.var_smoothing * total_variance.max()
         variances = np.maximum(second / seen - means**2, 0) + (smoothing if smoothing > 0 else 1.0)
-        dtype = D.dtype
-        self.means_ = (means + centre).astype(dtype, copy=False)
-        self.variances_ = variances.astype(dtype, copy=False)
-        self.priors_ = (per_label / D.size).astype(dtype, copy=False)
+        self.means_ = (means + centre).astype(D.dtype, copy=False)
+        self.variances_ = variances.astype(D.dtype, copy=False)
+        self.priors_ = (counts.sum(axis=0) / D.size).astype(D.dtype, copy=False)
 
     def _predict(self, X: Any) -> FloatArray:
-        precision = 1 / self.variances_
-        # sum_k (x_k - mean_jk)² / var_jk is multiplied out, so that no n × m × d array is needed; dense features are
-        # centred first, which keeps the digits that large offsets would cost.
-        centre = np.zeros_like(self.means_[0]) if sparse.issparse(X) else self.means_.mean(axis=0)
-        residual = X if sparse.issparse(X) else X - centre
-        means = self.means_ - centre
-        squares = X.multiply(X) if sparse.issparse(X) else residual**2
-        distance = squares @ precision.T - 2 * (residual @ (means * precision).T) + (means**2 * precision).sum(axis=1)
+        centre = self.means_.mean(axis=0)
+        means, precision = self.means_ - centre, 1 / self.variances_
         with np.errstate(divide="ignore"):
-            scores = np.log(self.priors_) - 0.5 * (np.log(self.variances_).sum(axis=1) + distance)
-        return np.asarray(softmax(scores, axis=1)).astype(self.means_.dtype, copy=False)
+            constant = np.log(self.priors_) - 0.5 * np.log(self.variances_).sum(axis=1)
+        constant = constant - 0.5 * (means**2 * precision).sum(axis=1)
+        scores = np.empty((X.shape[0], len(means)), dtype=self.means_.dtype)
+        # sum_k (x_k - mean_jk)² / var_jk is multiplied out, so that no n × m × d array is needed.
+        for rows, block in _dense_blocks(X):
+            residual = block - centre
+            scores[rows] = constant - 0.5 * (residual**2 @ precision.T) + residual @ (means * precision).T
+        return np.asarray(softmax(scores, axis=1))
 
 
-def _column_means(X: Any, weight: FloatArray) -> FloatArray:
-    return np.asarray(X.T @ weight).ravel() / weight.sum()
+def _moments_around(X: Any, centre: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Sums over the drawn pairs of each label of x - centre and of its square: centred, or offsets cost the digits."""
+    first = np.zeros((counts.shape[1], X.shape[1]))
+    second = np.zeros_like(first)
+    for rows, block in _dense_blocks(X):
+        residual = block - centre
+        first += counts[rows].T @ residual
+        second += counts[rows].T @ residual**2
+    return first, second
 
 
-def _moments(X: Any, centre: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Sums over the drawn pairs of each label of x - centre and of its square."""
-    per_label = counts.sum(axis=0)[:, None]
-    sums = np.asarray((X.T @ counts).T)
-    if sparse.issparse(X):
-        squares = np.asarray((X.multiply(X).T @ counts).T)
-        return sums - per_label * centre, squares - 2 * sums * centre + per_label * centre**2
-    return sums - per_label * centre, counts.T @ (X - centre) ** 2
+def _dense_blocks(X: Any) -> Iterator[tuple[slice, FloatArray]]:
+    """The rows of X in dense blocks of bounded size."""
+    rows_at_a_time = max(1, BLOCK_ENTRIES // X.shape[1])
+    for start in range(0, X.shape[0], rows_at_a_time):
+        rows = slice(start, start + rows_at_a_time)
+        yield rows, X[rows].toarray() if sparse.issparse(X) else X[rows]

@@ -19,6 +19,7 @@ class SABFGS(MaximumEntropyLearner):
         Most L-BFGS iterations.
     tol : float, default=1e-6
         Stop when no entry of the gradient exceeds this, or when the objective falls by less than a share of 2.2e-9.
+        The gradient grows with the features: scale them to about 1, or tiny ones count as converged at once.
     random_state : int, Generator, RandomState or None
         Seed of the start, which is uniform in [0, 1). The problem is convex: the start decides only which of
         several equally good W is found.

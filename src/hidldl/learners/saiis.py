@@ -10,7 +10,7 @@ from hidldl.base import Learner
 from hidldl.learners.maxent import predicted_rows, softmax_with_logarithm
 from hidldl.validation import FloatArray, RandomState, check_number, compact, random_generator
 
-REACH_OF_NODES = {4: 3e-3, 6: 0.04, 8: 0.2, 12: 1.0, 16: 3.0}
+REACH_OF_NODES = {4: 3e-3, 6: 0.04, 8: 0.2, 12: 1.0, 16: 2.0}
 """With so many nodes, exp(t s) is interpolated to 1e-11 while |t| times half the range of s is at most this."""
 NEWTON_STEPS = 50
 BLOCK_ENTRIES = 2**22
@@ -101,7 +101,8 @@ class ScalingEquations:
         self._half_range = (size.max() - size.min()) / 2
         if self._half_range <= 1e-12 * size.max():  # rows that were normalised have one size, but for rounding
             self._half_range = 0.0
-        self._largest = max(size.max(), np.finfo(float).tiny)
+        # exp(30) is far beyond any useful factor; features that are all 0 have no steps at all.
+        self._longest = 30 / size.max() if size.max() > 1e-300 else 0.0
         counts = REACH_OF_NODES if self._half_range > 0 else [1]
         self._interpolations = {count: _interpolation(size, count) for count in counts}
         self._reach = 0.0
@@ -113,12 +114,12 @@ class ScalingEquations:
         from round to round, and short ones need few nodes, so the last round's tell how many to begin with.
         """
         if self._half_range == 0:
-            return self._solve(P, 1, 30 / self._largest)
+            return self._solve(P, 1, self._longest)
         t: FloatArray = np.zeros_like(self._targets)
         for count, reach in REACH_OF_NODES.items():
             if reach < self._reach and reach < max(REACH_OF_NODES.values()):
                 continue
-            longest = min(reach / self._half_range, 30 / self._largest)
+            longest = min(reach / self._half_range, self._longest)
             t = self._solve(P, count, longest)
             if np.abs(t).max() < longest:
                 break

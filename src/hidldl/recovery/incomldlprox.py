@@ -72,7 +72,8 @@ class IncomLDLProx(LinearRecoverer):
 
     def _recover(self, prepared: Any, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
         X = compact(prepared)
-        step = 1 / max(_largest_singular_value(X) ** 2, np.finfo(float).tiny)
+        largest = _largest_singular_value(X)
+        step = 1 / largest**2 if largest > 0 else 0.0
         W = ahead = np.zeros((X.shape[1], D_obs.shape[1]))
         momentum = 1.0
         losses: list[float] = []
@@ -95,8 +96,11 @@ class IncomLDLProx(LinearRecoverer):
 
 
 def _largest_singular_value(X: Any) -> float:
-    if sparse.issparse(X) and min(X.shape) > 1:
-        start = np.ones(min(X.shape))
-        return float(svds(X.astype(np.float64), k=1, v0=start, return_singular_vectors=False)[0])
-    dense = X.toarray() if sparse.issparse(X) else X
-    return float(np.linalg.norm(dense, ord=2))
+    if not sparse.issparse(X):
+        return float(np.linalg.norm(X, ord=2))
+    if X.count_nonzero() == 0:
+        return 0.0
+    if min(X.shape) == 1:
+        return float(np.sqrt((X.data.astype(np.float64) ** 2).sum()))
+    start = np.random.default_rng(0).normal(size=min(X.shape))
+    return float(svds(X.astype(np.float64), k=1, v0=start, return_singular_vectors=False)[0])

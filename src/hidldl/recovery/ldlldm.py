@@ -23,10 +23,10 @@ class LDLLDM(Recoverer):
         minimise  sum over observed (i, j) of [d_ij log(d_ij / p_ij) - d_ij + p_ij]  +  l1 / 2 |W|²
                   + l2 |P - P Z|²  +  l3 sum over groups g of |P_g - P_g Z_g|²
 
-    W (by L-BFGS) and the combinations Z (m × m, zero diagonal, columns that sum to 1, in closed form) are found in
-    turns. Where all is observed the first term is the Kullback–Leibler divergence. The authors' code masks its
-    gradient, J * (p - d), which is the gradient of no objective; and it forms its groups by the ground truth, ours
-    by the rows as handed in.
+    W (by L-BFGS) and the combinations Z (m × m, zero diagonal, columns that sum to 1, with a slight ridge, in closed
+    form) are found in turns, the first W without any Z. Where all is observed the first term is the Kullback–Leibler
+    divergence. The authors' code masks its gradient, J * (p - d), which is the gradient of no objective; and it forms
+    its groups by the ground truth, ours by the rows as handed in.
 
     Parameters
     ----------
@@ -89,6 +89,8 @@ class LDLLDM(Recoverer):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+
+    _may_be_partial = True
 
     @property
     def _keeps_proportions(self) -> bool:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
 from hidldl.base import Recoverer
 from hidldl.simplex import project_onto_simplex
@@ -16,6 +16,7 @@ ABSOLUTE_TOLERANCE, RELATIVE_TOLERANCE = 1e-4, 1e-3
 class LinearRecoverer(Recoverer):
     """A recoverer whose raw rows are X W. They need not be distributions; users get the nearest on the simplex."""
 
+    _may_be_partial = True
     coef_: FloatArray
 
     @property
@@ -35,11 +36,17 @@ class LeastSquares:
 
     def __init__(self, X: Any, ridge: float = 0.0) -> None:
         self._X = X
-        gram = X.T @ X
-        gram = np.asarray(gram.toarray() if sparse.issparse(gram) else gram, dtype=np.float64)
+        doubled = X.astype(np.float64, copy=False)
+        gram = doubled.T @ doubled
+        gram = gram.toarray() if sparse.issparse(gram) else gram
         self._factor = self._root = None
         if ridge > 0:
-            self._factor = cho_factor(gram + ridge * np.eye(len(gram)))
+            try:
+                self._factor = cho_factor(gram + ridge * np.eye(len(gram)))
+            except LinAlgError:  # features so large or so alike that the ridge drowns in rounding
+                eigenvalues, vectors = eigh(gram)
+                noise = 10 * np.finfo(float).eps * max(X.shape) * eigenvalues[-1]
+                self._root = vectors / np.sqrt(np.maximum(eigenvalues, noise) + ridge)
             return
         # Columns of unit length, so that what is negligible does not depend on the units of the features.
         length = np.sqrt(np.diag(gram))
