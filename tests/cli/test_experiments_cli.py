@@ -32,9 +32,10 @@ def test_compare_on_a_table_of_ones_own(run, table, tmp_path):
     assert {line[0] for line in lines} >= {"HidLDL", "MeanFill", "SA-IIS", "LDL-DPA"}
     means = [float(line[1]) for line in lines]
     assert means == sorted(means)
-    for name in ("comparison.md", "comparison.tex", "comparison.csv", "results.sqlite"):
+    for name in ("comparison.md", "comparison.tex", "comparison.csv", "index.html", "results.sqlite"):
         assert (tmp_path / "out" / name).stat().st_size > 0
     assert run(*arguments).stdout == result.stdout
+    assert run(*arguments, "--measure", "kl").exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,7 @@ def test_the_paired_t_test_on_degenerate_repetitions():
     assert paired_t_test(ones, twos, higher_is_better=False) == "better"
     assert paired_t_test(ones, twos, higher_is_better=True) == "worse"
     assert paired_t_test(ones[:1], twos[:1], higher_is_better=False) == ""
+    assert paired_t_test(ones, np.full(5, np.inf), higher_is_better=False) == ""
 
 
 def test_average_ranks_share_ties():

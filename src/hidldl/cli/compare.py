@@ -1,6 +1,7 @@
 """``hidldl compare``: the paper's comparison on a complete table of one's own."""
 
 import hashlib
+import sys
 from pathlib import Path
 
 import click
@@ -13,7 +14,7 @@ import click
 )
 @click.option("--index", help="The column that names the rows.")
 @click.option("--rate", type=click.FloatRange(0, 1), default=0.5, show_default=True, help="Share of labels to hide.")
-@click.option("--measure", default="chebyshev", show_default=True, help="What the table shows.")
+@click.option("--measure", default="chebyshev", show_default=True, help="What is printed; the page has them all.")
 @click.option("--setting", type=click.Choice(["recovery", "predictive"]), default="recovery", show_default=True)
 @click.option("--repetitions", type=click.IntRange(1), default=5, show_default=True)
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
@@ -49,6 +50,7 @@ def compare(
     from hidldl.experiments.store import Store
     from hidldl.metrics import MEASURES
     from hidldl.reports import tables
+    from hidldl.reports.reproduction import comparison_page
     from hidldl.validation import check_distributions
 
     if measure not in MEASURES:
@@ -69,19 +71,31 @@ def compare(
     with progress_bar() as show:
         run([experiment], store, n_jobs=jobs, report=show)
     tell_failures(store)
-    comparison = tables.compare(
-        store.results([experiment]),
-        measure,
-        title=f"{data.name}: {setting}, {rate:.0%} hidden",
-        ours=OURS,
-        datasets=(name,),
-        methods=tuple(method.name for method in METHODS),
-    )
+    results = store.results([experiment])
+    comparisons = {
+        shown: tables.compare(
+            results,
+            shown,
+            title=f"{data.name}: {shown}, {setting}, {rate:.0%} hidden",
+            ours=OURS,
+            datasets=(name,),
+            methods=tuple(method.name for method in METHODS),
+        )
+        # The divergence is infinite as soon as a method rules out a label that is there.
+        for shown in MEASURES
+        if shown == measure or np.isfinite(results[shown].dropna()).all()
+    }
+    comparison = comparisons[measure]
     for ending, write in (("md", tables.to_markdown), ("tex", tables.to_latex), ("csv", tables.to_csv)):
         (output / f"comparison.{ending}").write_text(write(comparison) + "\n", encoding="utf-8")
+    try:
+        page = comparison_page(data.name, list(comparisons.values()), results, " ".join(["hidldl", *sys.argv[1:]]))
+    except ImportError as error:
+        raise click.ClickException(str(error)) from error
+    (output / "index.html").write_text(page, encoding="utf-8")
     means, stds = comparison.means.iloc[0], comparison.stds.iloc[0]
     best_first = means.sort_values(ascending=not MEASURES[measure].higher_is_better)
-    click.echo(f"{comparison.title} ({measure} {MEASURES[measure].arrow}, {repetitions} repetitions)")
+    click.echo(f"{comparison.title} ({MEASURES[measure].arrow}, {repetitions} repetitions)")
     for method in map(str, best_first.index):
         click.echo(f"  {method:<10} {means[method]:.4f} ± {stds[method]:.4f}")
-    click.echo(f"Written to {output}: comparison.md, .tex, .csv, and results.sqlite with every measure")
+    click.echo(f"Open {output / 'index.html'} for every measure; comparison.md, .tex and .csv have this one.")

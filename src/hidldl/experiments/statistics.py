@@ -17,10 +17,13 @@ Verdict = Literal["better", "worse", ""]
 def paired_t_test(ours: FloatArray, theirs: FloatArray, *, higher_is_better: bool, level: float = 0.05) -> Verdict:
     """Single-tailed paired t-tests over repetitions: is ours significantly better, or significantly worse?
 
-    Repetitions are paired by their masks. With fewer than two of them, or where all differences are 0, nothing is
-    significant; where they are all the same number, everything is.
+    Repetitions are paired by their masks. With fewer than two of them, or where all differences are 0 or one is
+    infinite, nothing is significant; where they are all the same number, everything is.
     """
-    gain = (np.asarray(ours) - np.asarray(theirs)) * (1 if higher_is_better else -1)
+    ours, theirs = np.asarray(ours), np.asarray(theirs)
+    if not (np.isfinite(ours).all() and np.isfinite(theirs).all()):
+        return ""
+    gain = (ours - theirs) * (1 if higher_is_better else -1)
     if len(gain) < 2 or not gain.any():
         return ""
     if np.ptp(gain) == 0:

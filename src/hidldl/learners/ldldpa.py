@@ -24,8 +24,8 @@ class LDLDPA(MaximumEntropyLearner):
     gamma : float, default=1e-6
         Weight of the ridge.
     max_iter : int, default=100
-        Most L-BFGS iterations. Stopping early regularises: the code behind the paper's tables stops after 50 of its
-        own iterations, to which 100 of these come nearest.
+        Most L-BFGS iterations. Stopping early regularises; the code behind the paper's tables stops after 50
+        iterations of another L-BFGS.
     tol : float, default=1e-6
         Stop when no entry of the gradient exceeds this, or when the objective falls by less than a share of 2.2e-9.
         The gradient grows with the features: scale them to about 1, or tiny ones count as converged at once.

@@ -177,6 +177,19 @@ def write(
     return written
 
 
+def comparison_page(name: str, comparisons: Sequence[Comparison], results: pd.DataFrame, command: str) -> str:
+    """A page with every measure of a comparison on one's own data."""
+    return render_page(
+        f"Methods compared on {name}",
+        "Means and standard deviations over repetitions; the best is bold, the second underlined. A dot • (◦) means "
+        f"that {OURS} is significantly better (worse) in a single-tailed paired t-test at 0.05. The alpha of {OURS} "
+        "and IncomLDL is the oracle's: the one whose rows are nearest to the ground truth.",
+        [Part(comparison.title, comparison) for comparison in comparisons],
+        command,
+        _provenance(results),
+    )
+
+
 def _over_datasets(comparison: Comparison) -> str:
     tests = wilcoxon_holm(comparison.means, OURS, higher_is_better=comparison.measure.higher_is_better)
     listed = ", ".join(f"{name} {row.p_holm:.3g}" for name, row in tests.iterrows())

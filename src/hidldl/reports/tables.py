@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from hidldl.experiments.statistics import average_ranks, count_wins, paired_t_test
@@ -59,7 +60,8 @@ def compare(
     shown = [name for name in methods if name in by_repetition.columns]
     by_repetition = by_repetition[shown]
     means = by_repetition.groupby("dataset").mean().reindex(present)
-    stds = by_repetition.groupby("dataset").std(ddof=0).reindex(present)
+    # An infinite divergence has an infinite mean and no deviation.
+    stds = by_repetition.where(np.isfinite(by_repetition)).groupby("dataset").std(ddof=0).reindex(present)
     verdicts = pd.DataFrame("", index=means.index, columns=means.columns)
     for dataset in present:
         runs = by_repetition.loc[dataset]
