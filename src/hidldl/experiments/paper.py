@@ -74,7 +74,7 @@ TABLES: dict[str, PaperTable] = {
     table.number: table
     for table in (
         PaperTable("1", "Canberra, recovery, 50 % hidden", ("recovery",), ("canberra",), 0.5, METHODS),
-        PaperTable("2", "Ablations, recovery, 50 % hidden", ("recovery",), _BOTH, 0.5, ABLATIONS, _ABLATED_50),
+        PaperTable("2", "Ablations, 50 % hidden", ("recovery",), _BOTH, 0.5, ABLATIONS, _ABLATED_50),
         PaperTable("3", "Canberra, prediction, 50 % hidden", ("predictive",), ("canberra",), 0.5, METHODS),
         PaperTable("A2", "Chebyshev, recovery, 50 % hidden", ("recovery",), ("chebyshev",), 0.5, METHODS),
         PaperTable("A3", "Clark, recovery, 80 % hidden", ("recovery",), ("clark",), 0.8, METHODS),

@@ -39,6 +39,10 @@ def rate_figure(results: pd.DataFrame, measure: str, datasets: Sequence[str], me
             mean, std = runs.mean(), runs.std(ddof=0)
             line = {"color": color, "marker": marker, "ls": dash, "ms": 4, "lw": 1.3, "label": method}
             ax.errorbar(100 * mean.index, mean, yerr=std, capsize=2, **line)
+        ax.set_yscale("log")  # one method far off must not press the others together
+        ax.yaxis.set_major_formatter("{x:.3g}")
+        ax.yaxis.set_minor_formatter("{x:.2g}")
+        ax.tick_params(axis="y", which="minor", labelsize=6)
         ax.set_title(dataset, fontsize=10)
         ax.set_xlabel("hidden labels, %")
         _tidy(ax)
@@ -96,7 +100,10 @@ def residual_figure(histories: Mapping[str, Mapping[str, FloatArray]], tol: floa
     ):
         for position, (name, history) in enumerate(histories.items()):
             color, _, dash = _STYLES[position % len(_STYLES)]
-            ax.semilogy(np.arange(1, len(history[split]) + 1), history[split], color=color, ls=dash, lw=1.2, label=name)
+            width = 1.2 if position < len(_STYLES) else 2.6
+            ax.semilogy(
+                np.arange(1, len(history[split]) + 1), history[split], color=color, ls=dash, lw=width, label=name
+            )
         ax.axhline(tol, color=MUTED_COLOR, lw=1)
         ax.set_title(title, fontsize=10)
         ax.set_xlabel("iteration")

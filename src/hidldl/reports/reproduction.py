@@ -35,7 +35,7 @@ def comparisons(
         results = store.results([experiment])
         for measure in table.measures:
             figures = paper.query("table == @table.number and setting == @experiment.setting and measure == @measure")
-            more = f", {experiment.setting}, {measure}" if len(table.settings) * len(table.measures) > 1 else ""
+            more = f": {measure}, {experiment.setting}" if len(table.settings) * len(table.measures) > 1 else ""
             made.append(
                 compare(
                     results,
