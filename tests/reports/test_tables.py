@@ -1,5 +1,6 @@
 """Comparisons from results: means, dots, places, and what is written of them."""
 
+import builtins
 import io
 import shutil
 import subprocess
@@ -8,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from hidldl import reproduce
 from hidldl.reports.page import Part, render_page
 from hidldl.reports.paper_figures import rank_figure, rate_figure
 from hidldl.reports.tables import compare, summary, to_csv, to_latex, to_markdown
@@ -128,3 +130,17 @@ def test_the_rank_figure_bars_what_does_not_differ():
     figure = rank_figure(pd.Series({"a": 1.0, "b": 1.2, "c": 4.0, "d": 3.8}), n_datasets=30)
     bars = [line for line in figure.axes[0].lines if line.get_linewidth() == 3]
     assert [tuple(np.round(bar.get_xdata(), 2)) for bar in bars] == [(0.95, 1.25), (3.75, 4.05)]
+
+
+def test_a_missing_extra_is_told_before_the_work(monkeypatch, tmp_path):
+    real_import = builtins.__import__
+
+    def without_jinja2(name, *args, **kwargs):
+        if name == "jinja2":
+            raise ImportError(name)
+        return real_import(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without_jinja2)
+    with pytest.raises(ImportError, match=r"pip install 'hidldl\[report\]'"):
+        reproduce(tmp_path / "results", tables=["1"], figures=[])
+    assert not (tmp_path / "results").exists()

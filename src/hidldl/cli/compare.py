@@ -50,12 +50,14 @@ def compare(
     from hidldl.experiments.store import Store
     from hidldl.metrics import MEASURES
     from hidldl.reports import tables
+    from hidldl.reports.page import check_report_extra
     from hidldl.reports.reproduction import comparison_page
     from hidldl.validation import check_distributions
 
     if measure not in MEASURES:
         raise click.BadParameter(f"choose from {', '.join(MEASURES)}.", param_hint="--measure")
     try:
+        check_report_extra()
         wanted = labels.split(",") if "," in labels else labels
         data = load_table(table, wanted, index=index)
         check_distributions(data.distributions, name=table.name)
@@ -88,10 +90,7 @@ def compare(
     comparison = comparisons[measure]
     for ending, write in (("md", tables.to_markdown), ("tex", tables.to_latex), ("csv", tables.to_csv)):
         (output / f"comparison.{ending}").write_text(write(comparison) + "\n", encoding="utf-8")
-    try:
-        page = comparison_page(data.name, list(comparisons.values()), results, " ".join(["hidldl", *sys.argv[1:]]))
-    except ImportError as error:
-        raise click.ClickException(str(error)) from error
+    page = comparison_page(data.name, list(comparisons.values()), results, " ".join(["hidldl", *sys.argv[1:]]))
     (output / "index.html").write_text(page, encoding="utf-8")
     means, stds = comparison.means.iloc[0], comparison.stds.iloc[0]
     best_first = means.sort_values(ascending=not MEASURES[measure].higher_is_better)

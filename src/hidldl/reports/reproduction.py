@@ -13,7 +13,7 @@ from hidldl.experiments.pictured import residuals, typical_row
 from hidldl.experiments.runner import Progress, run
 from hidldl.experiments.statistics import wilcoxon_holm
 from hidldl.experiments.store import Store
-from hidldl.reports.page import Part, render_page
+from hidldl.reports.page import Part, check_report_extra, render_page
 from hidldl.reports.paper_figures import alpha_figure, rank_figure, rate_figure, residual_figure, rows_figure
 from hidldl.reports.tables import Comparison, compare, to_csv, to_latex, to_markdown
 
@@ -109,6 +109,7 @@ def reproduce(
     -------
     Path of the page.
     """
+    check_report_extra()
     folder = Path(output)
     store = Store(folder / "results.sqlite")
     chosen = None if datasets is None else tuple(datasets)
