@@ -108,9 +108,7 @@ class Recoverer(_DistributionEstimator):
             True where a degree is observed. Without it NaN in ``D_obs`` is hidden; without NaN, zeros are,
             and a warning says so.
         """
-        rows = check_observed_rows(D_obs, observed, may_be_partial=self._may_be_partial)
-        features = check_features(self, X, reset=True, min_rows=self._min_rows)
-        check_same_rows(X, features.shape[0], rows)
+        features, rows = self._checked(X, D_obs, observed)
         self._check_parameters(*rows.degrees.shape)
         return self._fit_prepared(self._prepare(features, rows.degrees), features, rows)
 
@@ -121,9 +119,7 @@ class Recoverer(_DistributionEstimator):
         """
         if "alpha" not in self.get_params():
             raise TypeError(f"{type(self).__name__} has no parameter alpha.")
-        rows = check_observed_rows(D_obs, observed, may_be_partial=self._may_be_partial)
-        features = check_features(self, X, reset=True, min_rows=self._min_rows)
-        check_same_rows(X, features.shape[0], rows)
+        features, rows = self._checked(X, D_obs, observed)
         prepared = None
         for alpha in alphas:
             model = clone(self).set_params(alpha=alpha)
@@ -132,6 +128,12 @@ class Recoverer(_DistributionEstimator):
             if prepared is None:
                 prepared = self._prepare(features, rows.degrees)
             yield model._fit_prepared(prepared, features, rows)
+
+    def _checked(self, X: Any, D_obs: Any, observed: Any) -> tuple[Any, ObservedRows]:
+        rows = check_observed_rows(D_obs, observed, may_be_partial=self._may_be_partial)
+        features = check_features(self, X, reset=True, min_rows=self._min_rows)
+        check_same_rows(X, features.shape[0], rows)
+        return features, rows
 
     def _fit_prepared(self, prepared: Any, features: Any, rows: ObservedRows) -> Self:
         try:

@@ -53,7 +53,7 @@ def test_means_deviations_and_order(comparison):
     assert list(comparison.means.columns) == ["ours", "a", "b_1"]
     assert comparison.means.loc["first", "ours"] == pytest.approx(0.11)
     assert comparison.stds.loc["first", "a"] == pytest.approx(np.std(RUNS["first", "a"]))
-    assert comparison.relative_to_paper().loc["first", "ours"] == pytest.approx(1.1)
+    assert comparison.paper.loc["first", "a"] == 0.25
 
 
 def test_verdicts_and_places(comparison):

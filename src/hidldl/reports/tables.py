@@ -35,10 +35,6 @@ class Comparison:
         """The place of each method on each dataset: 1, 2, ..., ties sharing the better one."""
         return self.means.rank(axis=1, method="min", ascending=not self.measure.higher_is_better)
 
-    def relative_to_paper(self) -> pd.DataFrame:
-        """Our means divided by the paper's, NaN where it has none."""
-        return self.means / self.paper
-
 
 def compare(
     results: pd.DataFrame,
