@@ -70,5 +70,5 @@ def test_float32_stays_float32():
 
 
 def test_an_unknown_setting_is_refused():
-    with pytest.raises(ValueError, match='setting must be "hidden" or "incomplete"'):
+    with pytest.raises(ValueError, match="setting must be 'hidden' or 'incomplete'"):
         hide_labels(DATA, setting="missing")

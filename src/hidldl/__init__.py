@@ -23,16 +23,20 @@ if TYPE_CHECKING:
     from hidldl.learners.sabfgs import SABFGS
     from hidldl.learners.saiis import SAIIS
     from hidldl.metrics import MEASURES, Measure, score
+    from hidldl.recovery.bayeshidldl import BayesHidLDL
     from hidldl.recovery.hidldl import HidLDL
     from hidldl.recovery.incomldl import IncomLDL
     from hidldl.recovery.incomldlprox import IncomLDLProx
     from hidldl.recovery.ldlldm import LDLLDM
     from hidldl.recovery.meanfill import MeanFill
+    from hidldl.recovery.selftuned import SelfTuned
     from hidldl.recovery.winldl import WInLDL
     from hidldl.reports.reproduction import reproduce
+    from hidldl.selection import Selection
     from hidldl.theory import recovery_bound
 
 _HOME_OF = {
+    "BayesHidLDL": "recovery.bayeshidldl",
     "Dataset": "datasets.dataset",
     "HidLDL": "recovery.hidldl",
     "IncomLDL": "recovery.incomldl",
@@ -46,6 +50,8 @@ _HOME_OF = {
     "PTBayes": "learners.ptbayes",
     "SABFGS": "learners.sabfgs",
     "SAIIS": "learners.saiis",
+    "Selection": "selection",
+    "SelfTuned": "recovery.selftuned",
     "WInLDL": "recovery.winldl",
     "hide_labels": "hiding",
     "list_datasets": "datasets.loading",
@@ -66,6 +72,7 @@ __all__ = [
     "MEASURES",
     "SABFGS",
     "SAIIS",
+    "BayesHidLDL",
     "Dataset",
     "HidLDL",
     "IncomLDL",
@@ -73,6 +80,8 @@ __all__ = [
     "MeanFill",
     "Measure",
     "PTBayes",
+    "Selection",
+    "SelfTuned",
     "WInLDL",
     "hide_labels",
     "list_datasets",

@@ -142,16 +142,17 @@ class Recoverer(_DistributionEstimator):
             raw = np.full_like(rows.degrees, np.nan)
         if not np.isfinite(raw).all():
             raise ValueError(f"{self} diverged to numbers that are not finite; choose less extreme parameters.")
-        if self._keeps_proportions:
-            recovered = restore_proportions(raw, rows.degrees, rows.observed)
-        else:
-            recovered = project_onto_simplex(raw)
+        recovered = self._on_the_simplex(raw, rows.degrees, rows.observed)
         self._after_recovery(features, recovered)
         self.raw_distributions_ = rows.like_input(raw)
         self.distributions_ = rows.like_input(recovered)
         self.hidden_mass_ = rows.series_like_input(np.where(rows.observed, 0, recovered).sum(axis=1))
         self.label_names_ = rows.label_names
         return self
+
+    def _on_the_simplex(self, raw: FloatArray, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
+        """The rows that users get for the method's own matrix."""
+        return restore_proportions(raw, D_obs, observed) if self._keeps_proportions else project_onto_simplex(raw)
 
     @property
     def scaling_(self) -> Any:

@@ -20,14 +20,19 @@ def similarity_graph(X: Any, n_neighbors: int, sigma: float) -> sparse.csr_array
     Two rows are connected if either is among the other's ``n_neighbors`` nearest; their weight is
     exp(-distance² / (2 sigma²)).
     """
-    distances, neighbors = nearest_neighbors(X, n_neighbors)
+    return weighted_graph(*nearest_neighbors(X, n_neighbors), sigma)
+
+
+def weighted_graph(distances: FloatArray, neighbors: Any, sigma: float) -> sparse.csr_array:
+    """The graph of rows whose nearest neighbours and their distances, n × k each, are known."""
     weights = np.exp(-((distances / sigma) ** 2) / 2)
     if np.median(weights) < VANISHING_WEIGHT:
         warn_user(
             f"sigma={sigma:g} is small against the distances between neighbours (median {np.median(distances):.3g}): "
-            "the graph all but vanishes and the features hardly count. Choose sigma near that median, or scale X."
+            "the graph all but vanishes and the features hardly count. Choose sigma near that median, as "
+            'sigma="auto" does, or scale X.'
         )
-    n_rows = len(distances)
+    n_rows, n_neighbors = distances.shape
     starts = np.arange(0, n_rows * n_neighbors + 1, n_neighbors)
     nearest = sparse.csr_array((weights.ravel(), neighbors.ravel(), starts), shape=(n_rows, n_rows))
     # A weight depends on the pair only, so the larger of (i, j) and (j, i) is "either is a neighbour".
@@ -46,6 +51,12 @@ def nearest_neighbors(X: Any, n_neighbors: int) -> tuple[FloatArray, Any]:
     neighbors = NearestNeighbors(n_neighbors=n_neighbors).fit(X).kneighbors(return_distance=False)
     distances = [np.linalg.norm(X - X[neighbors[:, k]], axis=1) for k in range(n_neighbors)]
     return np.stack(distances, axis=1), neighbors
+
+
+def typical_distance(distances: FloatArray) -> float:
+    """The median distance between neighbours that are apart; 1 if none are."""
+    apart = distances[distances > 0]
+    return float(np.median(apart)) if apart.size else 1.0
 
 
 def graph_laplacian(similarity: sparse.csr_array) -> sparse.csr_array:

@@ -9,6 +9,7 @@ from hidldl.validation import (
     BoolArray,
     FloatArray,
     RandomState,
+    check_choice,
     check_distributions,
     check_number,
     random_generator,
@@ -60,8 +61,7 @@ def hide_labels(
     check_number(rate, "rate", at_least=0)
     if rate > 1:
         raise ValueError(f"rate must be at most 1, got {rate!r}.")
-    if setting not in ("hidden", "incomplete"):
-        raise ValueError(f'setting must be "hidden" or "incomplete", got {setting!r}.')
+    check_choice(setting, "setting", ("hidden", "incomplete"))
     rows = check_distributions(D)
     observed = _draw_mask(rows.degrees, rate, random_generator(random_state))
     D_obs = np.where(observed, rows.degrees, 0).astype(rows.degrees.dtype, copy=False)

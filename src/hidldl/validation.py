@@ -6,8 +6,9 @@ hidden; without NaN, a zero is. A true, annotated zero is an observed entry.
 
 import sys
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,11 @@ from sklearn.utils.validation import validate_data
 
 FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
+IntArray: TypeAlias = npt.NDArray[np.integer[Any]]
 RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
+Auto: TypeAlias = Literal["auto"]
+AUTO: Auto = "auto"
+"""The value of a parameter that is chosen without ground truth."""
 
 FLOAT_TYPES = [np.float64, np.float32]
 ROW_SUM_TOLERANCE = 1e-3
@@ -86,23 +91,27 @@ def check_observed_rows(
     *,
     every_label_seen: bool = True,
     may_be_partial: bool = False,
+    may_be_empty: bool = False,
     name: str = "D_obs",
 ) -> ObservedRows:
     """The rows of ``D_obs``, with the one meaning of "observed" applied and every row checked.
 
     Rows are closed to sum to exactly 1. Where they ``may_be_partial``, as in the incomplete setting, in which observed
-    degrees are shares of the whole row, they are left as they are and may sum to less.
+    degrees are shares of the whole row, they are left as they are and may sum to less. Rows without any observed label
+    are refused unless they ``may_be_empty``.
     """
     degrees, frame = _as_matrix(D_obs, name)
     mask = _resolve_mask(degrees, observed, frame, name)
     degrees = np.where(mask, degrees, 0)
-    _check_degrees(degrees, frame, name)
-    partial = np.logical_and(may_be_partial, ~mask.all(axis=1))
+    empty = np.logical_and(may_be_empty, ~mask.any(axis=1))
+    _check_degrees(degrees, frame, name, empty)
+    partial = np.logical_and(may_be_partial, ~mask.all(axis=1)) | empty
     _check_row_sums(degrees, frame, name, partial, over=" over its observed labels")
     if every_label_seen:
         _refuse_unseen_labels(mask, frame, name)
     if not may_be_partial:
-        degrees = degrees / degrees.sum(axis=1, keepdims=True)
+        sums = degrees.sum(axis=1, keepdims=True)
+        degrees = np.divide(degrees, sums, out=np.zeros_like(degrees), where=sums > 0)
     return ObservedRows(degrees, mask, frame)
 
 
@@ -189,12 +198,21 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> FloatArray:
 
 
 def check_number(
-    value: Any, name: str, *, at_least: float | None = None, above: float | None = None, integer: bool = False
+    value: Any,
+    name: str,
+    *,
+    at_least: float | None = None,
+    above: float | None = None,
+    integer: bool = False,
+    or_auto: bool = False,
 ) -> None:
-    """A finite number within its bounds; booleans are not numbers here."""
+    """A finite number within its bounds, or the word "auto" where that is allowed; booleans are not numbers here."""
+    if or_auto and isinstance(value, str) and value == AUTO:
+        return
     kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
     if isinstance(value, bool | np.bool_) or not isinstance(value, kinds):
-        raise TypeError(f"{name} must be {'an integer' if integer else 'a number'}, got {value!r}.")
+        wanted = ("an integer" if integer else "a number") + (f" or {AUTO!r}" if or_auto else "")
+        raise TypeError(f"{name} must be {wanted}, got {value!r}.")
     if not -sys.float_info.max <= value <= sys.float_info.max:  # false for NaN too
         raise ValueError(f"{name} must be finite, got {value!r}.")
     if at_least is not None and value < at_least:
@@ -203,10 +221,19 @@ def check_number(
         raise ValueError(f"{name} must be greater than {above}, got {value!r}.")
 
 
-def check_flag(value: Any, name: str) -> None:
-    """True or False, not something that is merely truthy."""
+def check_flag(value: Any, name: str, *, or_auto: bool = False) -> None:
+    """True or False, not something that is merely truthy, or the word "auto" where that is allowed."""
+    if or_auto and isinstance(value, str) and value == AUTO:
+        return
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, got {value!r}.")
+        wanted = f"True, False or {AUTO!r}" if or_auto else "True or False"
+        raise TypeError(f"{name} must be {wanted}, got {value!r}.")
+
+
+def check_choice(value: Any, name: str, choices: Sequence[str]) -> None:
+    """One of a few words."""
+    if value not in choices:
+        raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, got {value!r}.")
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
@@ -260,12 +287,14 @@ def _resolve_mask(degrees: FloatArray, observed: Any, frame: pd.DataFrame | None
     return degrees != 0
 
 
-def _check_degrees(degrees: FloatArray, frame: pd.DataFrame | None, name: str) -> None:
+def _check_degrees(
+    degrees: FloatArray, frame: pd.DataFrame | None, name: str, may_be_empty: BoolArray | bool = False
+) -> None:
     _refuse_where(~np.isfinite(degrees), frame, name, "is not a finite number", "give a degree between 0 and 1")
     _refuse_where(degrees < 0, frame, name, "is negative", "degrees are shares between 0 and 1")
     # Subnormal numbers have too few digits to keep a proportion.
     degrees[degrees < np.finfo(degrees.dtype).tiny] = 0
-    empty = ~(degrees > 0).any(axis=1)
+    empty = ~(degrees > 0).any(axis=1) & ~np.asarray(may_be_empty)
     if empty.any():
         row = _row_name(frame, int(empty.argmax()))
         raise ValueError(

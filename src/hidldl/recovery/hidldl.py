@@ -1,5 +1,6 @@
 """HidLDL: the paper's method."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,11 +9,31 @@ from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import check_is_fitted
 
 from hidldl.base import Learner, Recoverer
-from hidldl.graph import graph_laplacian, similarity_graph
+from hidldl.graph import graph_laplacian, nearest_neighbors, typical_distance, weighted_graph
 from hidldl.learners.sabfgs import SABFGS
-from hidldl.recovery.algorithm1 import solve
+from hidldl.recovery.algorithm1 import Solution, solve
 from hidldl.recovery.following import FollowingLearner
-from hidldl.validation import BoolArray, FloatArray, RandomState, check_flag, check_number, random_generator
+from hidldl.selection import Candidate, Selection, choose, enough_rows, play
+from hidldl.validation import (
+    Auto,
+    BoolArray,
+    FloatArray,
+    RandomState,
+    check_flag,
+    check_number,
+    random_generator,
+)
+
+DEFAULT_ALPHA = 16.0
+ALPHAS = tuple(2.0**exponent for exponent in (-10, -6, -3, -1, 0, 1, 2, 3, 4, 5, 6))
+"""What ``alpha="auto"`` chooses from: below, the trace norm does nothing; beyond, Algorithm 1 diverges."""
+N_DRAWS = 4
+
+
+@dataclass(frozen=True)
+class _Graph:
+    laplacian: sparse.csr_array
+    sigma: float
 
 
 class HidLDL(Recoverer):
@@ -29,13 +50,15 @@ class HidLDL(Recoverer):
 
     Parameters
     ----------
-    alpha : float, default=16
+    alpha : float or "auto", default=16
         Weight of the trace norm. The paper finds 8 to 32 good; 0 is its ablation "w/o TN". From 64 on the
-        algorithm tends to diverge.
+        algorithm tends to diverge. "auto" chooses without ground truth: observed labels are hidden again, and the
+        alpha that recovers them best wins.
     n_neighbors : int or None
         Neighbours of each row; the number of labels by default.
-    sigma : float, default=1
-        Width of the Gaussian kernel, in the units of the features, which are used as they are.
+    sigma : float or "auto", default=1
+        Width of the Gaussian kernel, in the units of the features, which are used as they are. "auto" is the median
+        distance between neighbours.
     constraint : bool, default=True
         Keep the observed proportions. False is the paper's ablation "w/o Cons": ``distributions_`` is then on
         the simplex only.
@@ -44,7 +67,8 @@ class HidLDL(Recoverer):
     max_iter, tol : int and float, default=100 and 1e-3
         Stop after ``max_iter`` iterations, or when the splits agree within ``tol`` in every entry.
     random_state : int, Generator, RandomState or None
-        Seed of the learner behind ``predict``; the recovery itself draws nothing.
+        Seed of the learner behind ``predict`` and of the labels that ``alpha="auto"`` hides again; with a given alpha
+        the recovery draws nothing.
 
     Attributes
     ----------
@@ -56,6 +80,10 @@ class HidLDL(Recoverer):
         How much of each row the hidden labels hold.
     scaling_ : array or Series of shape (n,)
         The coefficients k_i, 1 - ``hidden_mass_``.
+    alpha_, sigma_ : float
+        The parameters, chosen or given.
+    selection_ : Selection or None
+        What ``alpha="auto"`` tried, what it lost and how sure the choice is.
     learner_ : SABFGS
         The learner behind ``predict``, trained on ``distributions_`` when it is first needed. Until then the
         model holds a copy of X.
@@ -85,10 +113,10 @@ class HidLDL(Recoverer):
 
     def __init__(
         self,
-        alpha: float = 16.0,
+        alpha: float | Auto = DEFAULT_ALPHA,
         *,
         n_neighbors: int | None = None,
-        sigma: float = 1.0,
+        sigma: float | Auto = 1.0,
         constraint: bool = True,
         rho: float = 2.0,
         step: float = 0.01,
@@ -116,11 +144,12 @@ class HidLDL(Recoverer):
         return self._follower.trained()
 
     def _check_parameters(self, n_rows: int, n_labels: int) -> None:
-        check_number(self.alpha, "alpha", at_least=0)
+        check_number(self.alpha, "alpha", at_least=0, or_auto=True)
+        check_number(self.sigma, "sigma", above=0, or_auto=True)
         check_flag(self.constraint, "constraint")
         check_number(self.max_iter, "max_iter", at_least=1, integer=True)
         check_number(self.tol, "tol", at_least=0)
-        for name in ("sigma", "rho", "step"):
+        for name in ("rho", "step"):
             check_number(getattr(self, name), name, above=0)
         if self.n_neighbors is not None:
             check_number(self.n_neighbors, "n_neighbors", at_least=1, integer=True)
@@ -133,26 +162,49 @@ class HidLDL(Recoverer):
     def _prepare(self, X: Any, D_obs: FloatArray) -> Any:
         _refuse_identical_rows(X)
         n_rows, n_labels = D_obs.shape
-        n_neighbors = self.n_neighbors or min(n_labels, n_rows - 1)
-        return graph_laplacian(similarity_graph(X, n_neighbors, self.sigma).astype(D_obs.dtype))
+        distances, neighbors = nearest_neighbors(X, self.n_neighbors or min(n_labels, n_rows - 1))
+        sigma = typical_distance(distances) if isinstance(self.sigma, str) else self.sigma
+        graph = weighted_graph(distances, neighbors, sigma).astype(D_obs.dtype)
+        return _Graph(graph_laplacian(graph), sigma)
 
-    def _recover(self, prepared: Any, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
-        solution = solve(
-            prepared,
+    def _recover(self, prepared: _Graph, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
+        self.sigma_ = prepared.sigma
+        self.alpha_, self.selection_ = self._choose_alpha(prepared, D_obs, observed)
+        solution = self._solve(prepared, D_obs, observed, self.alpha_)
+        residual = max(gaps[-1] for gaps in solution.history.values())
+        self._record_convergence(
+            solution.history, solution.converged, f"the residual is {residual:.2g}, tol is {self.tol:g}"
+        )
+        return solution.D
+
+    def _solve(self, graph: _Graph, D_obs: FloatArray, observed: BoolArray, alpha: float) -> Solution:
+        return solve(
+            graph.laplacian,
             D_obs,
             observed,
-            alpha=self.alpha,
+            alpha=alpha,
             rho=self.rho,
             step=self.step,
             max_iter=self.max_iter,
             tol=self.tol,
             constraint=self.constraint,
         )
-        residual = max(gaps[-1] for gaps in solution.history.values())
-        self._record_convergence(
-            solution.history, solution.converged, f"the residual is {residual:.2g}, tol is {self.tol:g}"
-        )
-        return solution.D
+
+    def _choose_alpha(self, graph: _Graph, D_obs: FloatArray, observed: BoolArray) -> tuple[float, Selection | None]:
+        """alpha as given, or by the re-hiding game; the paper's middle where too few rows can play."""
+        if not isinstance(self.alpha, str):
+            return self.alpha, None
+
+        def recover(candidate: Candidate, shares: FloatArray, mask: BoolArray) -> FloatArray:
+            return self._on_the_simplex(self._solve(graph, shares, mask, candidate["alpha"]).D, shares, mask)
+
+        rng = random_generator(self.random_state)
+        candidates = [{"alpha": alpha} for alpha in ALPHAS]
+        losses = play(recover, candidates, D_obs, observed, measure="kl", n_draws=N_DRAWS, rng=rng)
+        if not enough_rows(losses):
+            return DEFAULT_ALPHA, None
+        chosen = choose(losses, safe=ALPHAS.index(DEFAULT_ALPHA))
+        return ALPHAS[chosen], Selection.of(candidates, losses, chosen, "kl", rng)
 
     def _after_recovery(self, X: Any, distributions: FloatArray) -> None:
         # A seed drawn now, so that a copy made before the first prediction predicts the same.

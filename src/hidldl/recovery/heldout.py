@@ -1,0 +1,261 @@
+"""The re-hiding game that tunes ``BayesHidLDL``: no ground truth, and no row judged by a model that saw it.
+
+Rows are dealt into folds. A model fitted to the other folds recovers each row of a fold from its features and all but
+one of its observed labels; the recovered row, over the labels that had been observed, is compared with what was
+observed. So models are fitted to rows that are as informative as the user's, and judged on rows that are new to them.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hidldl.recovery.kernelmean import KernelMap, Landmarks, Ridge
+from hidldl.recovery.latent import Fit, LatentModel, Mapper, Parameters, Rows, fit_latent_model
+from hidldl.recovery.posterior import Draws, draw_lost_share, mean_rows
+from hidldl.selection import FEWEST_ROWS, Selection, clearly_better, hide_again, judge, renormalised
+from hidldl.validation import BoolArray, FloatArray, IntArray
+
+MEASURE = "kl"
+"""A proper score: no measure is better served by a recovery that is wrong on purpose."""
+N_FOLDS = 4
+MASKS = (3, 12)
+"""Fewest and most masks; in between as many as give ``PLAYS`` losses in all."""
+PLAYS = 3000
+N_DRAWS = 64
+ROWS = (1000, 4000)
+"""Least and most rows that play; in between as many as keep rows * labels² below ``WORK``."""
+WORK = 1_000_000
+LEVEL = 0.9
+SPREADS = (0.4, 5.0)
+SPREAD_PRECISION = 1.05
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A point of the grid on which the search walks."""
+
+    nu: float = 1024.0
+    ridge: float = 10.0
+    width: float = 1.0
+    standardize: bool = True
+    prior_rows: float = 1.0
+
+    def parameters(self, n_labels: int) -> Parameters:
+        """The choice in the units of the model; ``prior_rows`` counts rows per label here."""
+        return Parameters(self.nu, self.ridge, self.prior_rows * n_labels)
+
+
+AXES: dict[str, tuple[float, ...]] = {
+    "nu": (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0),
+    "ridge": (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 10000.0),
+    "width": (0.1, 0.3, 1.0, 3.0, 10.0),
+    "prior_rows": (0.25, 1.0, 4.0),
+}
+
+
+LEARNS_NOTHING = {"nu": 4.0, "ridge": 10000.0}
+"""Rows that hardly differ, whatever their labels and features say."""
+
+
+class HeldOutGame:
+    """Folds, masks and kernels, drawn once, so that all candidates play the same game."""
+
+    def __init__(
+        self,
+        X: Any,
+        shares: FloatArray,
+        observed: BoolArray,
+        *,
+        n_landmarks: int,
+        max_iter: int,
+        tol: float,
+        rng: np.random.Generator,
+    ) -> None:
+        n_rows, n_labels = shares.shape
+        most = int(np.clip(WORK // n_labels**2, *ROWS))
+        players = np.sort(rng.permutation(n_rows)[:most])
+        self.X, self.shares, self.observed = X[players], shares[players], observed[players]
+        self.folds = rng.permutation(len(players)) % N_FOLDS
+        can_play = (hide_again(self.shares, self.observed, rng) != self.observed).any(axis=1).sum()
+        n_masks = int(np.clip(PLAYS // max(can_play, 1), *MASKS))
+        self.masks = [hide_again(self.shares, self.observed, rng) for _ in range(n_masks)]
+        self.judged = [(mask != self.observed).any(axis=1) for mask in self.masks]
+        self.landmark_seed = int(rng.integers(2**31))
+        self.draws = Draws.shared(rng, N_DRAWS, n_labels)
+        self.zeros = bool((self.shares[self.observed] == 0).any())
+        self.n_landmarks, self.max_iter, self.tol = n_landmarks, max_iter, tol
+        self.forget()
+
+    def forget(self) -> None:
+        """Let go of everything but the game itself."""
+        self.mapper: Mapper = map
+        self.on_played: Callable[[], object] = _nothing
+        self._kernels: dict[tuple[bool, float], _Kernel] = {}
+        self._played: dict[Choice, FloatArray] = {}
+        self._landmarks: dict[bool, tuple[Landmarks, FloatArray]] = {}
+
+    @cached_property
+    def in_play(self) -> BoolArray:
+        """Rows that lose a label under some mask."""
+        return np.any(self.judged, axis=0)
+
+    @property
+    def says_something(self) -> bool:
+        """Whether enough rows play."""
+        return int(self.in_play.sum()) >= FEWEST_ROWS
+
+    def losses(self, choice: Choice) -> FloatArray:
+        """Each playing row's mean loss over the masks."""
+        if choice not in self._played:
+            total, times = np.zeros(len(self.shares)), np.sum(self.judged, axis=0)
+            for model, fold in self._models(choice):
+                for rows, had, at in self._rehidden(model, fold, choice):
+                    total[at] += judge(mean_rows(model, rows, self.draws), self.shares[at], had, MEASURE)
+            self._played[choice] = total[self.in_play] / times[self.in_play]
+            self.on_played()
+        return self._played[choice]
+
+    def calibrate(self, choice: Choice, seed: int) -> float:
+        """How far draws must spread for the central 90 % of them to hold 90 % of the shares that were hidden again."""
+        posteriors = [
+            (model, rows, had & ~rows.observed, self.shares[at])
+            for model, fold in self._models(choice)
+            for rows, had, at in self._rehidden(model, fold, choice)
+        ]
+        if not posteriors:
+            return 1.0
+
+        def coverage(spread: float) -> float:
+            rng, draws = np.random.default_rng(seed), self.draws.times(spread)
+            inside = []
+            for model, rows, lost, shares in posteriors:
+                drawn = draw_lost_share(model, rows, draws, self.zeros, lost, rng)
+                low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1)
+                inside.append((low <= shares[lost]) & (shares[lost] <= high))
+            return float(np.concatenate(inside).mean())
+
+        low, high = SPREADS
+        while high / low > SPREAD_PRECISION:
+            middle = np.sqrt(low * high)
+            low, high = (low, middle) if coverage(middle) >= LEVEL else (middle, high)
+        return float(np.sqrt(low * high))
+
+    def selection(self, chosen: Choice, rng: np.random.Generator) -> Selection:
+        """All that was played, as a report."""
+        choices = list(self._played)
+        losses = np.array([self._played[choice] for choice in choices])
+        return Selection.of([asdict(choice) for choice in choices], losses, choices.index(chosen), MEASURE, rng)
+
+    def _models(self, choice: Choice) -> Iterator[tuple[LatentModel, int]]:
+        kernel = self._kernel(choice)
+
+        def fit(fold: int) -> Fit:
+            others = self.folds != fold
+            return fit_latent_model(
+                kernel.features[others],
+                self.shares[others],
+                self.observed[others],
+                choice.parameters(self.shares.shape[1]),
+                max_iter=self.max_iter,
+                tol=self.tol,
+                regression=kernel.regression(fold, choice.ridge),
+            )
+
+        for fold, fitted in enumerate(self.mapper(fit, range(N_FOLDS))):
+            yield fitted.model, fold
+
+    def _rehidden(self, model: LatentModel, fold: int, choice: Choice) -> Iterator[tuple[Rows, BoolArray, IntArray]]:
+        """The fold's rows under each mask: their posterior, what they had before, and which rows they are."""
+        held_out = self.folds == fold
+        mean, scale = np.zeros_like(self.shares), np.zeros(len(self.shares))
+        mean[held_out], scale[held_out] = model.prior(self._kernel(choice).features[held_out])
+        for mask, judged in zip(self.masks, self.judged, strict=True):
+            at = np.flatnonzero(judged & held_out)
+            if len(at):
+                shares = renormalised(self.shares[at], mask[at])
+                rows = Rows(shares, mask[at], mean[at], scale[at], np.zeros_like(shares))
+                model.find_modes(rows)
+                yield rows, self.observed[at], at
+
+    def _kernel(self, choice: Choice) -> "_Kernel":
+        key = (choice.standardize, choice.width)
+        if key not in self._kernels:
+            if choice.standardize not in self._landmarks:
+                rng = np.random.default_rng(self.landmark_seed)
+                chosen = Landmarks.choose(self.X, self.n_landmarks, choice.standardize, rng)
+                self._landmarks[choice.standardize] = (chosen, chosen.squared_distances(self.X))
+            landmarks, squared = self._landmarks[choice.standardize]
+            self._kernels[key] = _Kernel(landmarks.with_width(choice.width), squared, self.folds)
+        return self._kernels[key]
+
+
+class _Kernel:
+    """The features of one kernel for all rows that play, and their scatter without each fold."""
+
+    def __init__(self, kernel_map: KernelMap, squared: FloatArray, folds: IntArray) -> None:
+        self.features = kernel_map.from_distances(squared)
+        self._scatter = []
+        for fold in range(N_FOLDS):
+            others = self.features[folds != fold]
+            center = others.mean(axis=0)
+            self._scatter.append((center, (others - center).T @ (others - center), len(others)))
+
+    def regression(self, fold: int, penalty: float) -> Ridge:
+        center, gram, n_rows = self._scatter[fold]
+        return Ridge.from_gram(center, gram, n_rows, penalty)
+
+
+def search(game: HeldOutGame, axes: dict[str, tuple[float, ...]], start: Choice, kernels: tuple[bool, ...]) -> Choice:
+    """Walk from ``start`` along one axis after the other for as long as that is clearly better.
+
+    Starting at a safe choice and moving only on evidence is what keeps thin data from running to extremes. Where the
+    walk ends behind a model that learns nothing, which is the mean fill in other words, it starts there again. Features
+    as they are, instead of standardised ones, want another ridge and width, so they get a walk of their own.
+    """
+    best = _walk(game, axes, replace(start, standardize=kernels[0]))
+    nothing = best
+    for name, value in LEARNS_NOTHING.items():
+        nothing = _moved(nothing, name, value) if name in axes else nothing
+    if game.losses(nothing).mean() < game.losses(best).mean():
+        best = min(best, _walk(game, axes, nothing), key=lambda choice: game.losses(choice).mean())
+    for standardize in kernels[1:]:
+        shape = {name: values for name, values in axes.items() if name in ("ridge", "width")}
+        other = _walk(game, shape, replace(best, standardize=standardize))
+        if clearly_better(game.losses(other), game.losses(best)):
+            best = other
+    return best
+
+
+def _walk(game: HeldOutGame, axes: dict[str, tuple[float, ...]], start: Choice) -> Choice:
+    best, moved = start, True
+    while moved:
+        moved = False
+        for name, values in axes.items():
+            for direction in (-1, 1):
+                while (further := _further(game, best, name, values, direction)) is not None:
+                    best, moved = further, True
+    return best
+
+
+def _further(game: HeldOutGame, best: Choice, name: str, values: tuple[float, ...], direction: int) -> Choice | None:
+    """The first of the next two values that is clearly better: a gentle slope may take two steps to show."""
+    position = values.index(getattr(best, name))
+    for stride in (1, 2):
+        if 0 <= position + stride * direction < len(values):
+            candidate = _moved(best, name, values[position + stride * direction])
+            if clearly_better(game.losses(candidate), game.losses(best)):
+                return candidate
+            if clearly_better(game.losses(best), game.losses(candidate)):
+                return None
+    return None
+
+
+def _moved(choice: Choice, name: str, value: Any) -> Choice:
+    return replace(choice, **{name: value})
+
+
+def _nothing() -> None:
+    """What happens after each candidate, unless somebody wants to see progress."""

@@ -1,0 +1,151 @@
+"""A Gaussian kernel on the features in low rank: what a smooth function of the features is made of.
+
+With q landmark rows and the kernel k, the features of row x are k(x, landmarks) K^(-1/2), K the kernel between the
+landmarks (Nyström's approximation): inner products of these features approximate k between any two rows. Ridge
+regression on them is kernel ridge regression, at a cost that is linear in the number of rows.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import cho_solve, solve_triangular
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils.sparsefuncs import mean_variance_axis
+
+from hidldl.validation import FloatArray
+
+BLOCK_ROWS = 1024
+"""Rows at a time: the work arrays of a block stay in cache, and threads share blocks."""
+SMALLEST_EIGENVALUE = 1e-8
+LARGEST_SCALED_FEATURE = 1e100
+LARGE = 2**25
+"""Features with more entries than this are kept in single precision."""
+
+
+@dataclass(frozen=True)
+class Landmarks:
+    """Rows that stand for all, in scaled features, and the typical squared distance between them."""
+
+    center: FloatArray
+    scaling: FloatArray
+    rows: Any
+    typical: float
+
+    @classmethod
+    def choose(cls, X: Any, n_landmarks: int, standardize: bool, rng: np.random.Generator) -> "Landmarks":
+        """Random rows; features are divided by their standard deviations if they are to be standardised."""
+        center, deviation = _center_and_deviation(X)
+        varies = deviation > 0
+        scaling = np.where(varies, 1 / np.where(varies, deviation, 1), 0) if standardize else _common(deviation)
+        chosen = np.sort(rng.permutation(X.shape[0])[:n_landmarks])
+        rows = _scaled(X[chosen], center, scaling)
+        squared = euclidean_distances(rows, squared=True)
+        others = squared[np.triu_indices(rows.shape[0], 1)]
+        positive = others[others > 0]
+        return cls(center, scaling, rows, float(np.median(positive)) if len(positive) else 0.0)
+
+    def squared_distances(self, X: Any) -> FloatArray:
+        """Squared distances between rows and landmarks, in units of the typical one."""
+        squared = np.asarray(euclidean_distances(_scaled(X, self.center, self.scaling), self.rows, squared=True))
+        return squared / (self.typical or 1.0)
+
+    def with_width(self, width: float) -> "KernelMap":
+        """The features of the Gaussian kernel exp(-distance² / (width * typical))."""
+        if not self.typical:
+            return KernelMap(self, width, np.empty((self.rows.shape[0], 0)))
+        squared = euclidean_distances(self.rows, squared=True) / self.typical
+        eigenvalues, vectors = np.linalg.eigh(np.exp(-squared / width))
+        kept = eigenvalues > SMALLEST_EIGENVALUE * eigenvalues[-1]
+        return KernelMap(self, width, vectors[:, kept] / np.sqrt(eigenvalues[kept]))
+
+
+@dataclass(frozen=True)
+class KernelMap:
+    """From rows to the features of a kernel."""
+
+    landmarks: Landmarks
+    width: float
+    whitening: FloatArray
+
+    def __call__(self, X: Any) -> FloatArray:
+        """The features, n × (at most the number of landmarks), computed in blocks of rows."""
+        n_rows, n_columns = X.shape[0], self.whitening.shape[1]
+        features = np.empty((n_rows, n_columns), np.float32 if n_rows * n_columns > LARGE else np.float64)
+        if n_columns:
+            for block in row_blocks(n_rows):
+                features[block] = self.from_distances(self.landmarks.squared_distances(X[block]))
+        return features
+
+    def from_distances(self, squared: FloatArray) -> FloatArray:
+        """The features of rows at these squared distances from the landmarks."""
+        return np.exp(-squared / self.width) @ self.whitening
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """Ridge regression on centred features: the parts that do not depend on what is regressed."""
+
+    center: FloatArray
+    gram: FloatArray
+    factor: FloatArray
+    n_rows: int
+
+    @classmethod
+    def of(cls, features: FloatArray, penalty: float) -> "Ridge":
+        """The regression for these rows."""
+        center = features.mean(axis=0, dtype=np.float64)
+        gram = np.zeros((features.shape[1], features.shape[1]))
+        for block in row_blocks(len(features)):
+            centred = features[block] - center
+            gram += centred.T @ centred
+        return cls.from_gram(center, gram, len(features), penalty)
+
+    @classmethod
+    def from_gram(cls, center: FloatArray, gram: FloatArray, n_rows: int, penalty: float) -> "Ridge":
+        """The regression for rows of which only the mean and the scatter are known."""
+        return cls(center, gram, np.linalg.cholesky(gram + penalty * np.eye(len(gram))), n_rows)
+
+    def coefficients(self, products: FloatArray) -> FloatArray:
+        """The coefficients, from the products of the centred features and the targets."""
+        return np.asarray(cho_solve((self.factor, True), products)) if products.size else products
+
+    def leverage(self, features: FloatArray) -> FloatArray:
+        """How much a row's prediction would move with its own target: the hat matrix's diagonal for known rows."""
+        out = np.full(len(features), 1 / self.n_rows)
+        for block in row_blocks(len(features) if features.size else 0):
+            whitened = solve_triangular(self.factor, (features[block] - self.center).T, lower=True)
+            out[block] += (whitened**2).sum(axis=0)
+        return out
+
+
+def row_blocks(n_rows: int) -> list[slice]:
+    """The rows in blocks, which depend on nothing but their number: sums over blocks are the same for any workers."""
+    return [slice(start, min(start + BLOCK_ROWS, n_rows)) for start in range(0, n_rows, BLOCK_ROWS)]
+
+
+def _center_and_deviation(X: Any) -> tuple[FloatArray, FloatArray]:
+    """Means (0 for sparse features, whose distances need no centre) and standard deviations, without overflow."""
+    if sparse.issparse(X):
+        peak = max(np.abs(X.data).max(initial=0), np.finfo(float).tiny)
+        _, variance = mean_variance_axis((X / peak).astype(np.float64), axis=0)
+        # What is left of a constant column is rounding.
+        return np.zeros(X.shape[1]), np.sqrt(np.where(variance > 1e-24, variance, 0)) * peak
+    peak = np.maximum(np.abs(X).max(axis=0).astype(np.float64), np.finfo(float).tiny)
+    scaled = X / peak
+    deviation = scaled.std(axis=0)
+    deviation[deviation < 1e-12] = 0
+    return scaled.mean(axis=0) * peak, deviation * peak
+
+
+def _common(deviation: FloatArray) -> FloatArray:
+    """One scaling for all features, which are then used as they are, up to a factor that keeps squares finite."""
+    return np.full(len(deviation), 1 / max(deviation.max(), np.finfo(float).tiny))
+
+
+def _scaled(X: Any, center: FloatArray, scaling: FloatArray) -> Any:
+    if sparse.issparse(X):
+        return X.multiply(scaling).tocsr()
+    with np.errstate(over="ignore"):
+        return np.clip((X - center) * scaling, -LARGEST_SCALED_FEATURE, LARGEST_SCALED_FEATURE)

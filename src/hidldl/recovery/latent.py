@@ -1,0 +1,293 @@
+"""The logistic-normal model of a table with hidden labels, fitted by expectation–maximisation.
+
+Row i's log-degrees are z_i ~ N(mu(x_i), S); mu is kernel ridge regression, S is shared. The E step finds each row's
+posterior given its observed shares (``logisticnormal``), the M step regresses the posterior means on the features and
+averages the posterior spread. A row's prior mean leaves the row itself out, or the fit feeds on itself; the hat
+matrix gives that in closed form.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy.special import xlogy
+
+from hidldl.recovery.kernelmean import Ridge, row_blocks
+from hidldl.recovery.logisticnormal import draw_log_degrees, find_modes
+from hidldl.validation import BoolArray, FloatArray
+
+Mapper: TypeAlias = Callable[[Callable[..., Any], Iterable[Any]], Iterable[Any]]
+"""``map``, or the like that uses threads."""
+
+MAX_NEWTON = 20
+LOOSE, TIGHT = 1e-3, 1e-9
+"""How little a row's loss must fall for Newton's method to stop: during the rounds, and at the end."""
+LONGEST_STRIDE = 8.0
+"""How many times a round's change the extrapolation may go; each squared step covers about its square in rounds."""
+LARGEST_LEVERAGE = 0.99
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What is chosen, by the user or by selection."""
+
+    nu: float
+    ridge: float
+    prior_rows: float
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """What EM estimates: the covariance of the log-degrees and their mean as a function of the features."""
+
+    S: FloatArray
+    intercept: FloatArray
+    coef: FloatArray
+
+
+@dataclass
+class Rows:
+    """Prior and posterior of rows: prior mean and scale, and the weights that lead from there to the mode."""
+
+    shares: FloatArray
+    observed: BoolArray
+    mean: FloatArray
+    scale: FloatArray
+    weights: FloatArray
+
+    def part(self, block: slice) -> "Rows":
+        """Views of some of the rows."""
+        mean, scale, weights = self.mean[block], self.scale[block], self.weights[block]
+        return Rows(self.shares[block], self.observed[block], mean, scale, weights)
+
+
+@dataclass(frozen=True)
+class LatentModel:
+    """A fitted model: prior for any row from its features, posterior from the labels that it has."""
+
+    parameters: Parameters
+    estimates: Estimates
+    regression: Ridge
+
+    def prior(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean of the log-degrees of new rows, and the factor by which their covariance exceeds S."""
+        mean = self.estimates.intercept + (features - self.regression.center) @ self.estimates.coef
+        return mean, 1 + self.regression.leverage(features)
+
+    def condition(self, features: FloatArray, shares: FloatArray, observed: BoolArray, mapper: Mapper = map) -> Rows:
+        """The posterior of new rows given some of their labels; rows without any keep their prior."""
+        rows = Rows(shares, observed, *self.prior(features), np.zeros_like(shares))
+        self.find_modes(rows, mapper)
+        return rows
+
+    def find_modes(self, rows: Rows, mapper: Mapper = map) -> FloatArray:
+        """Bring the rows' weights to the modes; returns each row's evidence."""
+        evidence = np.zeros(len(rows.mean))
+
+        def solve(block: slice) -> None:
+            _modes(self.estimates.S, self.parameters.nu, rows.part(block), evidence[block], TIGHT)
+
+        for _ in mapper(solve, row_blocks(len(rows.mean))):
+            pass
+        return evidence
+
+    def draw(self, rows: Rows, block: slice, normals: FloatArray, noise: FloatArray) -> FloatArray:
+        """Posterior draws of the log-degrees of a block of rows, (rows, m, draws); see ``draw_log_degrees``."""
+        S = self.estimates.S
+        eigenvalues, vectors = np.linalg.eigh(S)
+        prior_draws = (vectors * np.sqrt(np.maximum(eigenvalues, 0))) @ normals
+        part = rows.part(block)
+        out = np.empty((len(part.mean), *normals.shape[1:]))
+        draw_log_degrees(
+            S, part.mean, part.scale, part.observed, self.parameters.nu, part.weights, prior_draws, noise, out
+        )
+        return out
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A model, the rows that it was fitted to, and how the fit went."""
+
+    model: LatentModel
+    rows: Rows
+    history: dict[str, FloatArray]
+    converged: bool
+
+
+def fit_latent_model(
+    features: FloatArray,
+    shares: FloatArray,
+    observed: BoolArray,
+    parameters: Parameters,
+    *,
+    max_iter: int,
+    tol: float,
+    regression: Ridge | None = None,
+    mapper: Mapper = map,
+) -> Fit:
+    """EM from pairwise log-ratios to a standstill: no round changes S or the means by more than ``tol`` of their size.
+
+    Two rounds, then a leap along the direction in which they moved (SQUAREM, Varadhan and Roland 2008), and so on:
+    EM itself crawls where much is hidden.
+    """
+    if regression is None:
+        regression = Ridge.of(features, parameters.ridge)
+    rounds = _Rounds(features, shares, observed, parameters, regression, mapper)
+    start = rounds.start()
+    changes: list[float] = []
+    previous: tuple[Estimates, Estimates] | None = None
+    current = start
+    converged = False
+    while not converged and len(changes) < max_iter:
+        updated = rounds.update(current)
+        changes.append(rounds.change(current, updated))
+        converged = changes[-1] <= tol
+        if previous is not None and not converged:
+            updated = _leap(*previous, updated)
+            previous = None
+        else:
+            previous = (current, updated)
+        current = updated
+    model = LatentModel(parameters, current, regression)
+    rows = rounds.rows(current)
+    evidence = model.find_modes(rows, mapper)
+    evidences = np.array([*rounds.evidence[1:], evidence.mean()]) - parameters.nu * xlogy(shares, shares).sum() / len(
+        shares
+    )
+    history = {"change": np.array(changes), "evidence": evidences}
+    return Fit(model, rows, history, converged)
+
+
+class _Rounds:
+    """What the rounds of EM share, and the per-row state that they carry on."""
+
+    def __init__(
+        self,
+        features: FloatArray,
+        shares: FloatArray,
+        observed: BoolArray,
+        parameters: Parameters,
+        regression: Ridge,
+        mapper: Mapper,
+    ) -> None:
+        self.features, self.shares, self.observed = features, shares, observed
+        self.parameters, self.regression, self.mapper = parameters, regression, mapper
+        self.leverage = np.minimum(regression.leverage(features), LARGEST_LEVERAGE)
+        self.scale = 1 / (1 - self.leverage)
+        self.weights = np.zeros_like(shares)
+        self.residuals = np.zeros_like(shares)
+        self.evidence: list[float] = []
+
+    def start(self) -> Estimates:
+        intercept, S = moments_of_log_ratios(self.shares, self.observed, self.parameters.nu)
+        return Estimates(S, intercept, np.zeros((self.features.shape[1], len(S))))
+
+    def means(self, estimates: Estimates, block: slice) -> FloatArray:
+        """Prior means of rows, each without the row's own part: fitted - leverage * residual.
+
+        At a standstill this is the leave-one-out prediction, (fitted - leverage * z) / (1 - leverage); on the way
+        there that itself would amplify what it started from.
+        """
+        fitted = estimates.intercept + (self.features[block] - self.regression.center) @ estimates.coef
+        return fitted - self.leverage[block, None] * self.residuals[block]
+
+    def rows(self, estimates: Estimates) -> Rows:
+        mean = np.empty_like(self.shares)
+        for block in row_blocks(len(mean)):
+            mean[block] = self.means(estimates, block)
+        return Rows(self.shares, self.observed, mean, self.scale, self.weights)
+
+    def update(self, estimates: Estimates) -> Estimates:
+        """One round of EM: a pass over the rows, then m × m and q × q algebra."""
+        n_rows, n_labels = self.shares.shape
+        parts = list(self.mapper(lambda block: self._pass(estimates, block), row_blocks(n_rows)))
+        slope, total, products, evidence = (sum(part) for part in zip(*parts, strict=True))
+        self.evidence.append(evidence / n_rows)
+        S = estimates.S
+        S = centred(S + S @ (slope / n_rows) @ S)
+        typical = np.trace(S) / (n_labels - 1)
+        isotropic = typical * (np.eye(n_labels) - 1 / n_labels)
+        prior_rows = self.parameters.prior_rows
+        S = (n_rows * S + prior_rows * isotropic) / (n_rows + prior_rows)
+        return Estimates(S, total / n_rows, self.regression.coefficients(products))
+
+    def _pass(self, estimates: Estimates, block: slice) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+        """E step on a block of rows, and its share of the sums that the M step needs."""
+        mean = self.means(estimates, block)
+        rows = Rows(self.shares[block], self.observed[block], mean, self.scale[block], self.weights[block])
+        evidence = np.zeros(len(mean))
+        slope = _modes(estimates.S, self.parameters.nu, rows, evidence, LOOSE)
+        self.residuals[block] = rows.scale[:, None] * (rows.weights @ estimates.S)
+        z = mean + self.residuals[block]
+        products = (self.features[block] - self.regression.center).T @ z
+        return slope, z.sum(axis=0), products, evidence.sum()
+
+    def change(self, before: Estimates, after: Estimates) -> float:
+        """The larger of the changes of S and of the means, relative to the spread of a row's log-degrees."""
+        n_labels = len(after.S)
+        resolution = n_labels / self.parameters.nu
+        variance = np.trace(after.S) / (n_labels - 1) + resolution
+        moved = after.coef - before.coef
+        squared = ((after.intercept - before.intercept) ** 2).mean()
+        squared += np.sum(moved * (self.regression.gram @ moved)) / self.shares.size
+        of_S = np.linalg.norm(after.S - before.S) / (np.linalg.norm(after.S) + np.sqrt(n_labels) * resolution)
+        return float(max(np.sqrt(squared / variance), of_S))
+
+
+def moments_of_log_ratios(shares: FloatArray, observed: BoolArray, nu: float) -> tuple[FloatArray, FloatArray]:
+    """Mean and covariance of the log-degrees from pairs of labels that are observed together.
+
+    Log-ratios of two observed labels are free of what was hidden. Their means give the mean log-degrees by least
+    squares, and their variances the variation matrix, of which -1/2 in centred coordinates is the covariance.
+    Half a pseudo-count keeps zeros finite. Half of the result is isotropic: EM takes a direction away quickly but
+    is slow to find one that it was not given.
+    """
+    n_labels = shares.shape[1]
+    logs = np.where(observed, np.log(shares + 0.5 / nu), 0)
+    seen = observed.astype(np.float64)
+    pairs, sums, squares = seen.T @ seen, logs.T @ seen, (logs**2).T @ seen
+    differences = sums - sums.T
+    connections = np.diag(pairs.sum(axis=1)) - pairs
+    mean = np.linalg.lstsq(connections, differences.sum(axis=1), rcond=None)[0]
+    mean -= mean.mean()
+    gaps = mean[:, None] - mean
+    squared = squares + squares.T - 2 * logs.T @ logs - 2 * differences * gaps + pairs * gaps**2
+    overall = squared.sum() / max(pairs.sum() - np.trace(pairs), 1)
+    variation = (squared + 2 * overall) / (pairs + 2)
+    np.fill_diagonal(variation, 0)
+    eigenvalues, vectors = np.linalg.eigh(centred(-variation / 2))
+    S = (vectors * np.maximum(eigenvalues, 0)) @ vectors.T
+    typical = max(np.trace(S) / (n_labels - 1), 1 / nu)
+    return mean, (S + typical * (np.eye(n_labels) - 1 / n_labels)) / 2
+
+
+def centred(S: FloatArray) -> FloatArray:
+    """A symmetric matrix in the space in which rows and columns sum to 0."""
+    S = S - S.mean(axis=0)
+    S = S - S.mean(axis=1, keepdims=True)
+    return (S + S.T) / 2
+
+
+def _modes(S: FloatArray, nu: float, rows: Rows, evidence: FloatArray, tol: float) -> FloatArray:
+    slope = np.zeros_like(S)
+    find_modes(S, rows.mean, rows.scale, rows.shares, rows.observed, nu, MAX_NEWTON, tol, rows.weights, slope, evidence)
+    return slope
+
+
+def _leap(first: Estimates, second: Estimates, third: Estimates) -> Estimates:
+    """Extrapolate three iterates; S stays positive on the space of centred vectors."""
+    S = centred(_extrapolate(first.S, second.S, third.S))
+    eigenvalues, vectors = np.linalg.eigh(S)
+    smallest = np.linalg.eigvalsh(third.S)[1] / 10
+    S = centred((vectors * np.maximum(eigenvalues, max(smallest, 0))) @ vectors.T)
+    mean = [np.vstack([each.intercept, each.coef]) for each in (first, second, third)]
+    leapt = _extrapolate(*mean)
+    return replace(third, S=S, intercept=leapt[0], coef=leapt[1:])
+
+
+def _extrapolate(first: FloatArray, second: FloatArray, third: FloatArray) -> FloatArray:
+    step, bend = second - first, third - 2 * second + first
+    size = np.linalg.norm(bend)
+    stride = np.clip(np.linalg.norm(step) / size, 1, LONGEST_STRIDE) if size > 0 else 1.0
+    return np.asarray(first + 2 * stride * step + stride**2 * bend)

@@ -1,0 +1,339 @@
+"""Row by row: what the observed labels say about a row's log-degrees. Compiled, since every row has its own labels.
+
+A row's log-degrees z have the prior N(mean, t S), with S shared by all rows. Its observed labels O, whose shares are d,
+add nu * KL(d || softmax(z over O)) to the negative logarithm of the prior. With K = t S over O and
+W = nu (diag p - p p') the curvature of the second term at p = softmax(z over O):
+
+- the mode is z = mean + t S a, where a is 0 off O: the information lives on the observed labels, so that a row costs
+  |O|³, not m³, and S may be singular;
+- W = R R' with R = sqrt(nu) diag(r) (I - r r'), r = sqrt(p), and B = I + R' K R is as well conditioned as it can be,
+  however large nu is;
+- the posterior covariance (of Laplace's approximation) is t S - t S A t S with A = R B⁻¹ R'.
+"""
+
+import numba
+import numpy as np
+
+from hidldl.validation import BoolArray, FloatArray
+
+SMALLEST_STEP = 1e-4
+# Sums may be reordered, so that they use vector instructions; NaN and infinities keep their meaning.
+_compiled = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+
+
+@_compiled
+def find_modes(
+    S: FloatArray,
+    mean: FloatArray,
+    scale: FloatArray,
+    shares: FloatArray,
+    observed: BoolArray,
+    nu: float,
+    max_newton: int,
+    tol: float,
+    weights: FloatArray,
+    slope: FloatArray,
+    evidence: FloatArray,
+) -> None:
+    """Each row's mode, by Newton's method from ``weights`` (the a above), which it overwrites.
+
+    Adds the sum over rows of t (a a' - A) to ``slope``, of which it reads the lower triangle, and sets ``evidence`` to
+    Laplace's approximation of each row's log-likelihood, up to a constant that depends on nu and the shares only.
+    """
+    n_labels = S.shape[0]
+    labels = np.empty(n_labels, np.int64)
+    K, B, G = _matrices(n_labels)
+    d, center, a, f, p = _vectors(n_labels)
+    r, new_a, new_f, vector, _ = _vectors(n_labels)
+    for i in range(len(mean)):
+        o = _gather(S, scale[i], mean[i], shares[i], observed[i], weights[i], labels, K, center, d, a)
+        if o == 0:
+            continue
+        _multiply(K, a, f, o)
+        loss = _loss(center, f, a, d, nu, p, o)
+        # The last round's a, under this round's S, can be worse than no information at all.
+        new_a[:o] = 0
+        new_f[:o] = 0
+        if _loss(center, new_f, new_a, d, nu, vector, o) <= loss:
+            a[:o] = 0
+            f[:o] = 0
+            loss = _loss(center, f, a, d, nu, p, o)
+        log_determinant = _factor(K, p, nu, r, B, G, vector, o)
+        for _ in range(max_newton):
+            _newton(K, B, f, p, r, d, nu, new_a, vector, o)
+            _multiply(K, new_a, new_f, o)
+            before = loss
+            loss = _step(center, a, f, new_a, new_f, d, nu, p, loss, o)
+            log_determinant = _factor(K, p, nu, r, B, G, vector, o)
+            if before - loss < tol:
+                break
+        evidence[i] = -loss - log_determinant
+        _information(B, r, nu, G, o)
+        for u in range(o):
+            weights[i, labels[u]] = a[u]
+            for v in range(u + 1):
+                A = 0.0
+                for w in range(o):
+                    A += G[u, w] * G[v, w]
+                slope[labels[u], labels[v]] += scale[i] * (a[u] * a[v] - A)
+    for u in range(n_labels):
+        for v in range(u):
+            slope[v, u] = slope[u, v]
+
+
+@_compiled
+def draw_log_degrees(
+    S: FloatArray,
+    mean: FloatArray,
+    scale: FloatArray,
+    observed: BoolArray,
+    nu: float,
+    weights: FloatArray,
+    prior_draws: FloatArray,
+    noise: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Draws of each row's log-degrees from its posterior, (rows, m, draws).
+
+    A draw u from N(0, S) and noise e from N(0, I) become a draw from the posterior: mode + u - t S R B⁻¹ (R' u + e),
+    with u times sqrt(t). ``prior_draws`` and ``noise`` have shape (rows, m, draws), or one row for all. Draws are the
+    last axis, along which every loop runs: that is what vector instructions can do at once.
+    """
+    n_labels, n_draws = S.shape[0], prior_draws.shape[2]
+    labels = np.empty(n_labels, np.int64)
+    K, B, G = _matrices(n_labels)
+    d, center, a, f, p = _vectors(n_labels)
+    r, vector, _, _, _ = _vectors(n_labels)
+    pull = np.empty((n_labels, n_draws))
+    inner = np.empty(n_draws)
+    for i in range(len(mean)):
+        own = i if len(prior_draws) > 1 else 0
+        o = _gather(S, scale[i], mean[i], mean[i], observed[i], weights[i], labels, K, center, d, a)
+        root_scale, root_nu = np.sqrt(scale[i]), np.sqrt(nu)
+        if o:
+            _multiply(K, a, f, o)
+            _loss(center, f, a, d, nu, p, o)
+            _factor(K, p, nu, r, B, G, vector, o)
+        for u in range(o):
+            for k in range(n_draws):
+                pull[u, k] = r[u] * root_scale * prior_draws[own, labels[u], k]
+        _project_all(pull, r, inner, o)
+        for u in range(o):
+            for k in range(n_draws):
+                pull[u, k] = root_nu * pull[u, k] + noise[own, u, k]
+        _solve_all(B, pull, o)
+        _project_all(pull, r, inner, o)
+        for j in range(n_labels):
+            mode = mean[i, j]
+            for u in range(o):
+                mode += scale[i] * S[j, labels[u]] * a[u]
+            for k in range(n_draws):
+                out[i, j, k] = mode + root_scale * prior_draws[own, j, k]
+            for u in range(o):
+                _add(out[i, j], -scale[i] * S[j, labels[u]] * root_nu * r[u], pull[u])
+
+
+@_compiled
+def _matrices(n):  # type: ignore[no-untyped-def]
+    return np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
+
+
+@_compiled
+def _vectors(n):  # type: ignore[no-untyped-def]
+    return np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+
+
+@_compiled
+def _gather(S, t, mean, shares, observed, weights, labels, K, center, d, a):  # type: ignore[no-untyped-def]
+    """The observed part of a row, packed to the front of the work arrays; returns how many labels it has."""
+    o = 0
+    for j in range(len(observed)):
+        if observed[j]:
+            labels[o] = j
+            center[o], d[o], a[o] = mean[j], shares[j], weights[j]
+            o += 1
+    for u in range(o):
+        for v in range(o):
+            K[u, v] = t * S[labels[u], labels[v]]
+    return o
+
+
+@_compiled
+def _multiply(K, x, out, o):  # type: ignore[no-untyped-def]
+    for u in range(o):
+        total = 0.0
+        for v in range(o):
+            total += K[u, v] * x[v]
+        out[u] = total
+
+
+@_compiled
+def _loss(center, f, a, d, nu, p, o):  # type: ignore[no-untyped-def]
+    """1/2 a' K a + nu KL(d || p), up to the entropy of d, at z = center + f; sets p."""
+    top = center[0] + f[0]
+    for u in range(1, o):
+        top = max(top, center[u] + f[u])
+    total, quadratic, linear = 0.0, 0.0, 0.0
+    for u in range(o):
+        z = center[u] + f[u]
+        p[u] = np.exp(z - top)
+        total += p[u]
+        quadratic += a[u] * f[u]
+        linear += d[u] * z
+    for u in range(o):
+        p[u] /= total
+    return 0.5 * quadratic + nu * (top + np.log(total) - linear)
+
+
+@_compiled
+def _factor(K, p, nu, r, B, G, vector, o):  # type: ignore[no-untyped-def]
+    """The Cholesky factor of I + R' K R in the lower triangle of B; returns half the log-determinant."""
+    for u in range(o):
+        r[u] = np.sqrt(p[u])
+    inner = 0.0
+    for u in range(o):
+        total = 0.0
+        for v in range(o):
+            G[u, v] = r[u] * K[u, v] * r[v]
+            total += G[u, v] * r[v]
+        vector[u] = total
+        inner += total * r[u]
+    half_log_determinant = 0.0
+    for u in range(o):
+        for v in range(u + 1):
+            B[u, v] = nu * (G[u, v] - vector[u] * r[v] - r[u] * vector[v] + inner * r[u] * r[v])
+        B[u, u] += 1.0
+        for v in range(u):
+            total = B[u, v]
+            for w in range(v):
+                total -= B[u, w] * B[v, w]
+            B[u, v] = total / B[v, v]
+        total = B[u, u]
+        for w in range(u):
+            total -= B[u, w] * B[u, w]
+        # At least 1 but for rounding.
+        B[u, u] = np.sqrt(max(total, 1.0))
+        half_log_determinant += np.log(B[u, u])
+    return half_log_determinant
+
+
+@_compiled
+def _newton(K, B, f, p, r, d, nu, new_a, vector, o):  # type: ignore[no-untyped-def]
+    """Newton's next a: b - R B⁻¹ R' K b with b = W f + nu (d - p)."""
+    mean_f = 0.0
+    for u in range(o):
+        mean_f += p[u] * f[u]
+    for u in range(o):
+        new_a[u] = nu * (p[u] * (f[u] - mean_f) + d[u] - p[u])
+    for u in range(o):
+        total = 0.0
+        for v in range(o):
+            total += K[u, v] * new_a[v]
+        vector[u] = r[u] * total
+    _project(vector, r, o)
+    _solve(B, vector, o)
+    _project(vector, r, o)
+    for u in range(o):
+        new_a[u] -= nu * r[u] * vector[u]
+
+
+@_compiled
+def _step(center, a, f, new_a, new_f, d, nu, p, loss, o):  # type: ignore[no-untyped-def]
+    """Move a and f towards the new ones, half as far as long as the loss rises; returns the loss there."""
+    step = 1.0
+    for u in range(o):
+        new_a[u] -= a[u]
+        new_f[u] -= f[u]
+    for u in range(o):
+        a[u] += new_a[u]
+        f[u] += new_f[u]
+    new_loss = _loss(center, f, a, d, nu, p, o)
+    while not new_loss <= loss and step > SMALLEST_STEP:
+        step *= 0.5
+        for u in range(o):
+            a[u] -= step * new_a[u]
+            f[u] -= step * new_f[u]
+        new_loss = _loss(center, f, a, d, nu, p, o)
+    return new_loss
+
+
+@_compiled
+def _information(B, r, nu, G, o):  # type: ignore[no-untyped-def]
+    """Sets G, o × o, such that A = G G': G = R L⁻ᵀ, column by column, with L the Cholesky factor in B."""
+    root_nu = np.sqrt(nu)
+    for w in range(o):
+        # Row w of L⁻¹, kept in G[:, w].
+        for v in range(o):
+            G[v, w] = 0.0
+        G[w, w] = 1.0 / B[w, w]
+        for v in range(w - 1, -1, -1):
+            total = 0.0
+            for x in range(v + 1, w + 1):
+                total += G[x, w] * B[x, v]
+            G[v, w] = -total / B[v, v]
+        inner = 0.0
+        for v in range(w + 1):
+            inner += G[v, w] * r[v]
+        for v in range(o):
+            G[v, w] = root_nu * r[v] * (G[v, w] - inner * r[v])
+
+
+@_compiled
+def _project(x, r, o):  # type: ignore[no-untyped-def]
+    """x minus its part along the unit vector r."""
+    inner = 0.0
+    for u in range(o):
+        inner += r[u] * x[u]
+    for u in range(o):
+        x[u] -= inner * r[u]
+
+
+@_compiled
+def _solve(B, x, o):  # type: ignore[no-untyped-def]
+    """x becomes (L L')⁻¹ x, with L in the lower triangle of B."""
+    for u in range(o):
+        total = x[u]
+        for w in range(u):
+            total -= B[u, w] * x[w]
+        x[u] = total / B[u, u]
+    for u in range(o - 1, -1, -1):
+        total = x[u]
+        for w in range(u + 1, o):
+            total -= B[w, u] * x[w]
+        x[u] = total / B[u, u]
+
+
+@_compiled
+def _add(x, factor, y):  # type: ignore[no-untyped-def]
+    """x += factor * y, without a temporary array."""
+    for k in range(len(x)):
+        x[k] += factor * y[k]
+
+
+@_compiled
+def _project_all(X, r, inner, o):  # type: ignore[no-untyped-def]
+    """``_project`` for every column of X at once."""
+    inner[:] = 0.0
+    for u in range(o):
+        _add(inner, r[u], X[u])
+    for u in range(o):
+        _add(X[u], -r[u], inner)
+
+
+@_compiled
+def _solve_all(B, X, o):  # type: ignore[no-untyped-def]
+    """``_solve`` for every column of X at once."""
+    for u in range(o):
+        for w in range(u):
+            _add(X[u], -B[u, w], X[w])
+        _scale(X[u], 1 / B[u, u])
+    for u in range(o - 1, -1, -1):
+        for w in range(u + 1, o):
+            _add(X[u], -B[w, u], X[w])
+        _scale(X[u], 1 / B[u, u])
+
+
+@_compiled
+def _scale(x, factor):  # type: ignore[no-untyped-def]
+    for k in range(len(x)):
+        x[k] *= factor

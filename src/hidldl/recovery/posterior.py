@@ -1,0 +1,138 @@
+"""From posterior draws of log-degrees to degrees: point estimates, intervals and imputations.
+
+What an annotation says is worth nu pseudo-counts, so true degrees scatter around softmax(z) like shares of so many
+counts. Draws of degrees carry that scatter: counts where the data have exact zeros, so that a hidden degree can be
+exactly 0 too, and their continuous counterpart (Dirichlet) where they have none.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hidldl.recovery.latent import LatentModel, Mapper, Rows
+from hidldl.validation import BoolArray, FloatArray
+
+BLOCK_ENTRIES = 2**20
+"""Draws at a time: a few megabytes."""
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Standard normal draws behind posterior draws: (1, m, draws) shared by all rows, or (rows, m, draws)."""
+
+    normals: FloatArray
+    noise: FloatArray
+
+    @classmethod
+    def shared(cls, rng: np.random.Generator, n_draws: int, n_labels: int) -> "Draws":
+        """Draws that all rows share, in pairs that cancel: means over them are steadier than over independent ones."""
+        half = rng.standard_normal((2, 1, n_labels, (n_draws + 1) // 2))
+        return cls(*np.concatenate([half, -half], axis=3))
+
+    @classmethod
+    def independent(cls, rng: np.random.Generator, n_rows: int, n_draws: int, n_labels: int) -> "Draws":
+        """Draws of each row's own."""
+        return cls(*rng.standard_normal((2, n_rows, n_labels, n_draws)))
+
+    def times(self, spread: float) -> "Draws":
+        """Posterior draws that lie ``spread`` times as far from the mode."""
+        return Draws(spread * self.normals, spread * self.noise)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Labels, and draws per row."""
+        return self.normals.shape[1], self.normals.shape[2]
+
+
+def expected_degrees(model: LatentModel, rows: Rows, block: slice, draws: Draws) -> FloatArray:
+    """softmax(z) for each draw of a block of rows: (rows, m, draws)."""
+    z = model.draw(rows, block, draws.normals, draws.noise)
+    z -= z.max(axis=1, keepdims=True)
+    np.exp(z, out=z)
+    z /= z.sum(axis=1, keepdims=True)
+    return z
+
+
+def mean_rows(model: LatentModel, rows: Rows, draws: Draws, mapper: Mapper = map) -> FloatArray:
+    """Posterior mean of each row's degrees, with the observed ones in their exact proportions."""
+    out = np.empty_like(rows.mean)
+
+    def average(block: slice) -> None:
+        mean = expected_degrees(model, rows, block, draws).mean(axis=2)
+        out[block] = share_out(np.where(rows.observed[block], 0, mean), rows.shares[block])
+
+    for _ in mapper(average, draw_blocks(len(out), draws)):
+        pass
+    return out
+
+
+def relative_rows(model: LatentModel, rows: Rows, draws: Draws, seed: int, mapper: Mapper = map) -> FloatArray:
+    """As ``mean_rows``, but 0 where that makes the expected relative error |d - p| / (d + p) smaller.
+
+    Clark and Canberra charge a true 0 the full price for any positive estimate, however small.
+    """
+    out = np.empty_like(rows.mean)
+
+    def decide(block: slice) -> None:
+        D = draw_degrees(model, rows, block, draws, True, np.random.default_rng([seed, block.start]))
+        mean = D.mean(axis=2)
+        total = D + mean[..., None]
+        error = np.divide(np.abs(D - mean[..., None]), total, out=np.zeros_like(D), where=total > 0).mean(axis=2)
+        absent = (D > 0).mean(axis=2) < error
+        out[block] = share_out(np.where(rows.observed[block] | absent, 0, mean), rows.shares[block])
+
+    for _ in mapper(decide, draw_blocks(len(out), draws)):
+        pass
+    return out
+
+
+def draw_degrees(
+    model: LatentModel, rows: Rows, block: slice, draws: Draws, zeros: bool, rng: np.random.Generator
+) -> FloatArray:
+    """Draws of complete rows, (rows, m, draws): on the simplex, and the observed part in its exact proportions."""
+    D = expected_degrees(model, rows, block, draws)
+    observed, shares = rows.observed[block, :, None], rows.shares[block, :, None]
+    ratio = np.where(observed, 0, D / _observed_mass(D, observed))
+    counts, seen = _scatter(ratio, model.parameters.nu, zeros, rng)
+    return (counts + seen * shares) / (seen + counts.sum(axis=1, keepdims=True))
+
+
+def draw_lost_share(
+    model: LatentModel, rows: Rows, draws: Draws, zeros: bool, lost: BoolArray, rng: np.random.Generator
+) -> FloatArray:
+    """Draws of one hidden label's share, among it and the observed ones: (rows, draws). ``lost`` marks it."""
+    out = np.empty((len(lost), draws.shape[1]))
+    for block in draw_blocks(len(lost), draws):
+        D = expected_degrees(model, rows, block, draws)
+        its_own = np.where(lost[block, :, None], D, 0).sum(axis=1, keepdims=True)
+        ratio = its_own / _observed_mass(D, rows.observed[block, :, None])
+        counts, seen = _scatter(ratio, model.parameters.nu, zeros, rng)
+        out[block] = (counts / (counts + seen))[:, 0]
+    return out
+
+
+def share_out(hidden: FloatArray, shares: FloatArray) -> FloatArray:
+    """Rows with these hidden degrees, in which the observed labels share the rest as they did."""
+    return hidden + np.maximum(1 - hidden.sum(axis=-1, keepdims=True), 0) * shares
+
+
+def draw_blocks(n_rows: int, draws: Draws) -> list[slice]:
+    """Blocks of rows whose draws fit into a few megabytes; they depend on the shape of the draws only."""
+    n_labels, n_draws = draws.shape
+    size = max(1, BLOCK_ENTRIES // (n_labels * n_draws))
+    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+
+
+def _observed_mass(D: FloatArray, observed: BoolArray) -> FloatArray:
+    mass = np.where(observed, D, 0).sum(axis=1, keepdims=True)
+    return np.asarray(np.maximum(mass, np.finfo(float).tiny))
+
+
+def _scatter(ratio: FloatArray, nu: float, zeros: bool, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Pseudo-counts of hidden labels and of all observed ones, which count nu on average; ``ratio`` is their ratio."""
+    seen = rng.gamma(nu, size=(len(ratio), 1, ratio.shape[2]))
+    # Beyond this a count has no digits left to scatter.
+    ratio = np.minimum(ratio, 1e12)
+    if zeros:
+        return rng.poisson(ratio * seen).astype(float), np.full_like(seen, nu)
+    return rng.gamma(nu * ratio), seen

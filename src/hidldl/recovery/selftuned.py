@@ -1,0 +1,186 @@
+"""SelfTuned: any recoverer, with its parameters chosen without ground truth."""
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
+from tqdm import tqdm
+
+from hidldl.base import Recoverer
+from hidldl.metrics import MEASURES
+from hidldl.recovery.hidldl import ALPHAS, N_DRAWS, HidLDL
+from hidldl.selection import Candidate, Selection, choose, enough_rows, play
+from hidldl.validation import (
+    BoolArray,
+    FloatArray,
+    ObservedRows,
+    RandomState,
+    check_choice,
+    check_flag,
+    check_number,
+    random_generator,
+)
+
+
+class SelfTuned(Recoverer):
+    """A recoverer whose parameters are chosen by hiding observed labels again.
+
+    In each draw half of the rows that can afford it lose one more label; every candidate recovers the table, and its
+    rows, over the labels that had been observed, are compared with what was observed. Everything compared is data
+    that the user has. The recoverer's own parameters stay where no candidate is clearly better.
+
+    Parameters
+    ----------
+    recoverer : Recoverer, optional
+        What is tuned; ``HidLDL()`` by default.
+    grid : dict or list of dict, optional
+        Values to try by parameter, as for scikit-learn's ``ParameterGrid``; alpha from 2^-10 to 2^6 by default.
+    measure : str, default="kl"
+        One of ``MEASURES``.
+    n_draws : int, default=4
+        How many times labels are hidden again.
+    n_jobs : int or None
+        Processes; the result does not depend on their number.
+    verbose : bool, default=False
+        Show progress.
+    random_state : int, Generator, RandomState or None
+        Seed of the labels that are hidden again.
+
+    Attributes
+    ----------
+    recoverer_ : Recoverer
+        Fitted with the chosen parameters.
+    selection_ : Selection or None
+        What was tried, what it lost and how sure the choice is; None if too few rows could lose a label.
+    distributions_, raw_distributions_, hidden_mass_, scaling_
+        As in the recoverer.
+
+    Examples
+    --------
+    >>> from hidldl import HidLDL, SelfTuned, hide_labels, make_distributions
+    >>> data = make_distributions(n_rows=200, random_state=0)
+    >>> D_obs, observed = hide_labels(data.distributions, rate=0.4, random_state=0)
+    >>> grid = {"alpha": [0.1, 1, 10], "sigma": [0.1, 1.0]}
+    >>> model = SelfTuned(HidLDL(), grid, random_state=0).fit(data.features, D_obs, observed)
+    >>> model.selection_.chosen
+    {'alpha': 1, 'sigma': 1.0}
+    """
+
+    def __init__(
+        self,
+        recoverer: Recoverer | None = None,
+        grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]] | None = None,
+        *,
+        measure: str = "kl",
+        n_draws: int = N_DRAWS,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+        random_state: RandomState = None,
+    ) -> None:
+        self.recoverer = recoverer
+        self.grid = grid
+        self.measure = measure
+        self.n_draws = n_draws
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    @property
+    def _tuned(self) -> Recoverer:
+        return HidLDL() if self.recoverer is None else self.recoverer
+
+    @property
+    def _keeps_proportions(self) -> bool:
+        return self._tuned._keeps_proportions
+
+    @property
+    def _may_be_partial(self) -> bool:  # type: ignore[override]
+        return self._tuned._may_be_partial
+
+    @property
+    def _min_rows(self) -> int:  # type: ignore[override]
+        return self._tuned._min_rows
+
+    def _check_parameters(self, n_rows: int, n_labels: int) -> None:
+        check_choice(self.measure, "measure", tuple(MEASURES))
+        check_number(self.n_draws, "n_draws", at_least=1, integer=True)
+        check_flag(self.verbose, "verbose")
+        for candidate in self._candidates():
+            clone(self._tuned).set_params(**candidate)._check_parameters(n_rows, n_labels)
+
+    def _candidates(self) -> list[Candidate]:
+        """The recoverer as it is, which is the safe choice, and then the grid."""
+        grid = list(ParameterGrid({"alpha": ALPHAS} if self.grid is None else self.grid))
+        present = self._tuned.get_params()
+        unknown = sorted({name for candidate in grid for name in candidate if name not in present})
+        if unknown:
+            raise ValueError(
+                f"grid names {unknown[0]!r}: {type(self._tuned).__name__} has no parameter {unknown[0]!r}."
+            )
+        current = {name: present[name] for name in grid[0]}
+        return [current, *(candidate for candidate in grid if candidate != current)]
+
+    def _recover(self, prepared: Any, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
+        rng = random_generator(self.random_state)
+        candidates = self._candidates()
+        seed = int(rng.integers(2**31))
+        trial = partial(_Trial(self._tuned, prepared, seed), n_labels=D_obs.shape[1])
+        losses = play(
+            trial,
+            candidates,
+            D_obs,
+            observed,
+            measure=self.measure,
+            n_draws=self.n_draws,
+            rng=rng,
+            mapper=self._mapper(len(candidates) * self.n_draws),
+        )
+        chosen, self.selection_ = 0, None
+        if enough_rows(losses):
+            chosen = choose(losses, safe=0)
+            self.selection_ = Selection.of(candidates, losses, chosen, self.measure, rng)
+        model = _seeded(clone(self._tuned).set_params(**candidates[chosen]), seed)
+        self.recoverer_ = model.fit(prepared, D_obs, observed=observed)
+        return np.asarray(model.raw_distributions_)
+
+    def _mapper(self, total: int) -> Callable[..., Iterable[Any]]:
+        def run(function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterable[Any]:
+            jobs = (delayed(function)(*each) for each in zip(*arguments, strict=True))
+            results = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
+            return tqdm(results, total=total, desc="fits", disable=not self.verbose)
+
+        return run
+
+    def _predict(self, X: Any) -> FloatArray:
+        return np.asarray(self.recoverer_.predict(X))
+
+
+class _Trial:
+    """Fits a candidate; what does not depend on alpha, such as the graph, is made once."""
+
+    def __init__(self, recoverer: Recoverer, X: Any, seed: int) -> None:
+        self.recoverer, self.X, self.seed = recoverer, X, seed
+        self._prepared: dict[str, Any] = {}
+
+    def __call__(self, candidate: Candidate, shares: FloatArray, mask: BoolArray, n_labels: int) -> FloatArray:
+        model = _seeded(clone(self.recoverer).set_params(**candidate), self.seed)
+        key = repr(sorted((name, repr(value)) for name, value in candidate.items() if name != "alpha"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if key not in self._prepared:
+                self._prepared[key] = model._prepare(self.X, shares)
+            try:
+                model._fit_prepared(self._prepared[key], self.X, ObservedRows(shares, mask, None))
+            except ValueError:  # it diverged, and so loses
+                return np.full_like(shares, np.nan)
+        return np.asarray(model.distributions_)
+
+
+def _seeded(model: Recoverer, seed: int) -> Recoverer:
+    unseeded = "random_state" in model.get_params() and model.get_params()["random_state"] is None
+    return model.set_params(random_state=seed) if unseeded else model

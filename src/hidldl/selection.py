@@ -1,0 +1,165 @@
+"""Parameters without ground truth: hide some of what is observed again, recover, and compare with what was there.
+
+Everything compared is data that the user has. Candidates play on the same masks, losses are compared row by row, and
+where the evidence is thin the safer choice stays.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from hidldl.metrics import MEASURES
+from hidldl.simplex import clip_and_close
+from hidldl.validation import BoolArray, FloatArray
+
+Candidate: TypeAlias = dict[str, Any]
+"""Parameters by name."""
+Recovery: TypeAlias = Callable[[Candidate, FloatArray, BoolArray], FloatArray]
+"""Recovered rows for a candidate, from observed shares and their mask."""
+
+SHARE_OF_ROWS = 0.5
+"""Share of the rows that lose a label in a draw: the rest keeps the table as informative as it is."""
+SMALLEST_SHARE = 1e-6
+"""Recovered shares count at least this much, or a single 0 would decide the Kullback–Leibler divergence."""
+FEWEST_ROWS = 12
+"""With fewer rows that can lose a label the game says nothing, and the safe choice stands."""
+N_BOOTSTRAP = 500
+THIN_EVIDENCE = 0.5
+"""An improvement counts if it exceeds this many of its standard errors; below, the safer choice stays."""
+
+
+def play(
+    recover: Recovery,
+    candidates: Sequence[Candidate],
+    shares: FloatArray,
+    observed: BoolArray,
+    *,
+    measure: str,
+    n_draws: int,
+    rng: np.random.Generator,
+    mapper: Callable[..., Iterable[Any]] = map,
+) -> FloatArray:
+    """The re-hiding game: each candidate's mean loss (first axis) in each row that lost a label in some draw."""
+    masks = [_keep_every_label(hide_again(shares, observed, rng, SHARE_OF_ROWS), observed) for _ in range(n_draws)]
+    rounds = [(candidate, mask) for candidate in candidates for mask in masks]
+
+    def loss(candidate: Candidate, mask: BoolArray) -> FloatArray:
+        recovered = recover(candidate, renormalised(shares, mask), mask)
+        return judge(recovered, shares, observed, measure)
+
+    judged = np.array([(mask != observed).any(axis=1) for mask in masks])
+    times = judged.sum(axis=0)
+    losses = np.array(list(mapper(loss, *zip(*rounds, strict=True)))).reshape(len(candidates), n_draws, -1)
+    in_play = times > 0
+    # A candidate that diverged loses.
+    losses = np.where(np.isfinite(losses), losses, np.finfo(np.float32).max)
+    return (losses * judged).sum(axis=1)[:, in_play] / times[in_play]
+
+
+def judge(recovered: FloatArray, shares: FloatArray, observed: BoolArray, measure: str) -> FloatArray:
+    """Each row's loss: what was recovered, over the labels that had been observed, against what was observed."""
+    seen = renormalised(np.maximum(recovered, SMALLEST_SHARE), observed)
+    values = MEASURES[measure].compute(shares, seen)
+    return -values if MEASURES[measure].higher_is_better else values
+
+
+def enough_rows(losses: FloatArray) -> bool:
+    """Whether enough rows played for a choice."""
+    return losses.shape[1] >= FEWEST_ROWS
+
+
+def choose(losses: FloatArray, safe: int | None = None) -> int:
+    """The candidate with the lowest mean loss, or the safe one if nothing is clearly better."""
+    best = int(losses.mean(axis=1).argmin())
+    if safe is None or clearly_better(losses[best], losses[safe]):
+        return best
+    return safe
+
+
+def hide_again(
+    shares: FloatArray, observed: BoolArray, rng: np.random.Generator, share_of_rows: float = 1.0
+) -> BoolArray:
+    """The mask with one more label hidden, drawn at random, in rows that keep something positive without it.
+
+    One label and no more: where much is hidden, rows that lost half of what is left would tell nothing.
+    """
+    lottery = np.where(observed, rng.random(shares.shape), -1)
+    drawn = lottery.argmax(axis=1)
+    rows = np.arange(len(shares))
+    others = np.where(observed, shares, 0).sum(axis=1) - shares[rows, drawn]
+    loses = (others > np.finfo(shares.dtype).eps) & (rng.random(len(shares)) < share_of_rows)
+    keep = observed.copy()
+    keep[rows[loses], drawn[loses]] = False
+    return keep
+
+
+def renormalised(D: FloatArray, kept: BoolArray) -> FloatArray:
+    """Rows over the kept labels only, summing to 1 again: what an annotator who saw no more would hand in."""
+    return clip_and_close(np.where(kept, D, 0))
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What was tried, what was chosen and how sure that is.
+
+    Attributes
+    ----------
+    measure : str
+        Name of the measure of which the loss is the mean.
+    candidates : DataFrame
+        One row per candidate, best first: its parameters, its mean ``loss``, how much worse than the chosen one that
+        is (``excess``, negative for one that is better by too little to count) and the standard error of that
+        difference over rows (``standard_error``).
+    chosen : dict
+        The chosen parameters.
+    confidence : float
+        Share of bootstrap resamples of the rows in which no candidate beats the chosen one.
+    n_rows : int
+        Rows that could lose a label and so had a say.
+    """
+
+    measure: str
+    candidates: pd.DataFrame
+    chosen: dict[str, Any]
+    confidence: float
+    n_rows: int
+
+    @classmethod
+    def of(
+        cls,
+        candidates: Sequence[dict[str, Any]],
+        losses: FloatArray,
+        chosen: int,
+        measure: str,
+        rng: np.random.Generator,
+    ) -> "Selection":
+        """From the losses of each candidate (first axis) in each row."""
+        n_rows = losses.shape[1]
+        excess, error = paired_difference(losses, losses[chosen])
+        table = pd.DataFrame(candidates).assign(loss=losses.mean(axis=1), excess=excess, standard_error=error)
+        resamples = rng.multinomial(n_rows, np.full(n_rows, 1 / n_rows), size=N_BOOTSTRAP)
+        wins = (resamples @ losses.T).argmin(axis=1) == chosen
+        ranked = table.sort_values("loss", kind="stable").reset_index(drop=True)
+        return cls(measure, ranked, dict(candidates[chosen]), float(wins.mean()), n_rows)
+
+
+def _keep_every_label(mask: BoolArray, observed: BoolArray) -> BoolArray:
+    """A label that is nowhere left is given back: nothing could say how much of it there is."""
+    return np.where(mask.any(axis=0), mask, observed)
+
+
+def paired_difference(losses: FloatArray, reference: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean over rows of ``losses - reference``, and its standard error."""
+    difference = losses - reference
+    n_rows = difference.shape[-1]
+    error = difference.std(axis=-1, ddof=1) / np.sqrt(n_rows) if n_rows > 1 else np.full(difference.shape[:-1], np.inf)
+    return difference.mean(axis=-1), error
+
+
+def clearly_better(losses: FloatArray, reference: FloatArray) -> bool:
+    """Whether one candidate's losses are lower than another's by more than thin evidence."""
+    difference, error = paired_difference(losses, reference)
+    return bool(difference < -THIN_EVIDENCE * error)

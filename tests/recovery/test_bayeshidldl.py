@@ -1,0 +1,216 @@
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import softmax
+from sklearn.exceptions import ConvergenceWarning
+
+from hidldl import BayesHidLDL, MeanFill, hide_labels, load_dataset, make_distributions, score
+
+GIVEN = {"nu": 300.0, "ridge": 1.0, "width": 1.0, "standardize": True, "prior_rows": 1.0}
+
+
+@pytest.fixture(scope="module")
+def problem():
+    data = make_distributions(n_rows=400, n_features=4, n_labels=6, random_state=1)
+    D_obs, observed = hide_labels(data.distributions, rate=0.5, random_state=2)
+    return data.features, data.distributions, D_obs, observed
+
+
+@pytest.fixture(scope="module")
+def model(problem):
+    X, _, D_obs, observed = problem
+    return BayesHidLDL(random_state=0).fit(X, D_obs, observed)
+
+
+def chebyshev(D, P):
+    return score(D, P, "chebyshev")["chebyshev"]
+
+
+def test_it_tunes_itself_and_beats_the_mean_fill(problem, model):
+    X, D, D_obs, observed = problem
+    filled = MeanFill().fit(X, D_obs, observed).distributions_
+    assert chebyshev(D, model.distributions_) < chebyshev(D, filled) / 4
+    assert model.selection_.chosen == model.parameters_
+    assert model.selection_.n_rows > 300
+    assert set(model.parameters_) == set(GIVEN)
+    assert model.converged_
+
+
+def test_what_is_chosen_is_about_as_good_as_the_best_that_was_tried(problem, model):
+    X, D, D_obs, observed = problem
+    errors = []
+    for candidate in model.selection_.candidates[list(GIVEN)].to_dict("records"):
+        fitted = BayesHidLDL(**candidate, random_state=0).fit(X, D_obs, observed)
+        errors.append(chebyshev(D, fitted.distributions_))
+    assert chebyshev(D, model.distributions_) < 1.1 * min(errors)
+
+
+def test_given_parameters_are_used_as_they_are(problem):
+    X, _, D_obs, observed = problem
+    model = BayesHidLDL(**GIVEN, random_state=0).fit(X, D_obs, observed)
+    assert model.parameters_ == GIVEN
+    assert model.selection_ is None
+    partly = BayesHidLDL(nu=300.0, width=0.5, random_state=0).fit(X, D_obs, observed)
+    assert (partly.parameters_["nu"], partly.parameters_["width"]) == (300.0, 0.5)
+    assert set(partly.selection_.candidates["nu"]) == {300.0}
+
+
+def test_without_features_that_matter_it_is_no_worse_than_the_mean_fill():
+    rng = np.random.default_rng(0)
+    D = rng.dirichlet(np.full(5, 4.0), 1000)
+    D_obs, observed = hide_labels(D, 0.6, random_state=0)
+    X = rng.normal(size=(1000, 3))
+    for features in (X, np.ones((1000, 2))):
+        mine = BayesHidLDL(n_landmarks=100, random_state=0).fit(features, D_obs, observed).distributions_
+        filled = MeanFill().fit(features, D_obs, observed).distributions_
+        assert chebyshev(D, mine) < 1.005 * chebyshev(D, filled)
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.8])
+@pytest.mark.parametrize("votes", [None, 10])
+def test_intervals_hold_what_they_promise(rate, votes):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(700, 2))
+    root = rng.normal(size=(2, 7))
+    D = softmax(np.sin(X) @ rng.normal(size=(2, 7)) + 0.5 * rng.normal(size=(700, 2)) @ root, axis=1)
+    if votes is not None:  # degrees are coarse and often 0
+        D = rng.multinomial(votes, D) / votes
+    D_obs, observed = hide_labels(D, rate, random_state=0)
+    model = BayesHidLDL(n_landmarks=100, random_state=0).fit(X, D_obs, observed)
+    wide, narrow = model.intervals(0.9), model.intervals(0.5)
+    hidden = ~observed
+    inside = (wide.low <= D + 1e-12) & (wide.high + 1e-12 >= D)
+    # Bounds of shares of ten votes move in steps, so they can hold more than they promise.
+    assert 0.85 < inside[hidden].mean() < (0.95 if votes is None else 0.98)
+    assert (narrow.low >= wide.low - 1e-12).all()
+    assert (narrow.high <= wide.high + 1e-12).all()
+    mass = np.where(observed, 0, D).sum(axis=1)
+    held = (wide.hidden_mass_low <= mass + 1e-12) & (mass <= wide.hidden_mass_high + 1e-12)
+    assert held[hidden.any(axis=1)].mean() > 0.8
+
+
+def test_samples_are_tables_that_keep_what_was_observed(problem, model):
+    _, D, D_obs, observed = problem
+    tables = model.sample(20, random_state=0)
+    assert tables.shape == (20, 400, 6)
+    assert (tables >= 0).all()
+    assert np.allclose(tables.sum(axis=2), 1, rtol=0, atol=1e-9)
+    seen = np.where(observed, tables, 0)
+    assert np.allclose(seen / seen.sum(axis=2, keepdims=True), D_obs, atol=1e-9)
+    assert np.array_equal(tables, model.sample(20, random_state=0))
+    assert not np.array_equal(tables, model.sample(20, random_state=1))
+    assert chebyshev(D, tables.mean(axis=0)) < 1.2 * chebyshev(D, model.distributions_)
+    # Rows err independently, or the variance between tables would be too large.
+    deviations = (tables - tables.mean(axis=0))[:, ~observed[:, 0], 0]
+    together = np.corrcoef(deviations.T)
+    assert abs(together[np.triu_indices(len(together), 1)].mean()) < 0.02
+
+
+def test_more_labels_of_a_new_row_make_a_better_prediction():
+    data = make_distributions(n_rows=700, n_features=4, n_labels=6, random_state=1)
+    X, D = data.features, np.random.default_rng(0).dirichlet(np.ones(6), 700) * 0.3 + data.distributions * 0.7
+    D_obs, observed = hide_labels(D, rate=0.5, random_state=2)
+    model = BayesHidLDL(random_state=0).fit(X[:500], D_obs[:500], observed[:500])
+    alone = model.predict(X[500:])
+    informed = model.predict(X[500:], D_obs[500:], observed[500:])
+    assert chebyshev(D[500:], informed) < 0.9 * chebyshev(D[500:], alone)
+    nothing = np.full((200, 6), np.nan)
+    assert np.allclose(model.predict(X[500:], nothing), alone)
+    everything = model.predict(X[500:], D[500:], np.ones((200, 6), dtype=bool))
+    assert np.allclose(everything, D[500:])
+    low, high, *_ = model.intervals(X=X[500:], D_obs=D_obs[500:], observed=observed[500:])
+    hidden = ~observed[500:]
+    assert 0.8 < ((low <= D[500:]) & (D[500:] <= high))[hidden].mean() < 0.98
+
+
+def test_new_rows_with_other_labels_are_refused(problem, model):
+    X, _, D_obs, observed = problem
+    with pytest.raises(ValueError, match="5 labels but the model was fitted with 6"):
+        model.predict(X, D_obs[:, :5] / D_obs[:, :5].sum(axis=1, keepdims=True).clip(1e-9), observed[:, :5])
+    with pytest.raises(ValueError, match="X has 3 rows"):
+        model.predict(X[:3], D_obs, observed)
+
+
+def test_zeros_are_recovered_only_where_asked_for_and_where_data_have_them():
+    rng = np.random.default_rng(0)
+    data = make_distributions(n_rows=600, n_features=4, n_labels=6, random_state=0)
+    D = rng.multinomial(6, data.distributions**3 / (data.distributions**3).sum(axis=1, keepdims=True)) / 6
+    D_obs, observed = hide_labels(D, 0.5, random_state=0)
+    mean = BayesHidLDL(random_state=0).fit(data.features, D_obs, observed)
+    relative = BayesHidLDL(estimate="relative", random_state=0).fit(data.features, D_obs, observed)
+    assert (mean.distributions_[~observed] > 0).all()
+    assert (relative.distributions_[~observed] == 0).any()
+    for measure in ("clark", "canberra"):
+        assert score(D, relative.distributions_)[measure] < 0.95 * score(D, mean.distributions_)[measure]
+    smooth = hide_labels(data.distributions, 0.5, random_state=0)
+    assert np.array_equal(
+        BayesHidLDL(**GIVEN, estimate="relative", random_state=0).fit(data.features, *smooth).distributions_,
+        BayesHidLDL(**GIVEN, random_state=0).fit(data.features, *smooth).distributions_,
+    )
+
+
+def test_frames_go_through_intervals_and_predictions(problem):
+    X, _, D_obs, observed = (part[:80] for part in problem)
+    index, columns = [f"row {i}" for i in range(80)], list("abcdef")
+    frame = pd.DataFrame(np.where(observed, D_obs, np.nan), index=index, columns=columns)
+    features = pd.DataFrame(X, index=index)
+    features.columns = features.columns.astype(str)
+    model = BayesHidLDL(**GIVEN, random_state=0).fit(features, frame)
+    low, high, mass_low, mass_high = model.intervals()
+    for table in (low, high, model.predict(features, frame)):
+        assert list(table.index) == index
+        assert list(table.columns) == columns
+    assert list(mass_low.index) == list(mass_high.index) == index
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_threads_change_nothing(problem, model, n_jobs):
+    X, _, D_obs, observed = problem
+    threaded = BayesHidLDL(random_state=0, n_jobs=n_jobs).fit(X, D_obs, observed)
+    assert np.array_equal(threaded.distributions_, model.distributions_)
+    assert np.array_equal(threaded.intervals().low, model.intervals().low)
+    assert np.array_equal(threaded.sample(3, random_state=1), model.sample(3, random_state=1))
+
+
+def test_too_few_rows_to_tune_fall_back_on_the_safe_choice():
+    D_obs = np.array([[0.5, 0.5, np.nan], [np.nan, 0.4, 0.6], [1.0, np.nan, np.nan]])
+    model = BayesHidLDL(random_state=0).fit(np.eye(3), D_obs)
+    assert model.selection_ is None
+    assert np.allclose(model.distributions_.sum(axis=1), 1)
+    assert model.intervals().low.shape == (3, 3)
+
+
+def test_unfinished_fits_warn(problem):
+    X, _, D_obs, observed = problem
+    with pytest.warns(ConvergenceWarning, match="a round still changes"):
+        BayesHidLDL(**GIVEN, max_iter=2, tol=0).fit(X, D_obs, observed)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"nu": 0}, "nu must be greater than 0"),
+        ({"ridge": "big"}, "ridge must be a number or 'auto'"),
+        ({"standardize": 1}, "standardize must be True, False or 'auto'"),
+        ({"estimate": "mode"}, "estimate must be 'mean' or 'relative'"),
+        ({"n_landmarks": 0}, "n_landmarks must be at least 1"),
+    ],
+)
+def test_wrong_parameters_are_named(problem, parameters, message):
+    X, _, D_obs, observed = problem
+    with pytest.raises((TypeError, ValueError), match=message):
+        BayesHidLDL(**parameters).fit(X, D_obs, observed)
+
+
+def test_levels_out_of_range_are_named(model):
+    with pytest.raises(ValueError, match="level must be below 1"):
+        model.intervals(1.0)
+
+
+@pytest.mark.parametrize("name", ["SJAFFE", "Yeast-cold"])
+def test_it_beats_the_mean_fill_on_real_data(name, data_folder):
+    data = load_dataset(name)
+    D_obs, observed = hide_labels(data.distributions, 0.5, random_state=0)
+    mine = BayesHidLDL(random_state=0).fit(data.features, D_obs, observed).distributions_
+    filled = MeanFill().fit(data.features, D_obs, observed).distributions_
+    assert chebyshev(data.distributions, mine) < 0.98 * chebyshev(data.distributions, filled)

@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+
+from hidldl import HidLDL, IncomLDL, MeanFill, SelfTuned, hide_labels, make_distributions, score
+
+
+@pytest.fixture(scope="module")
+def problem():
+    data = make_distributions(n_rows=150, n_features=3, n_labels=5, random_state=1)
+    D_obs, observed = hide_labels(data.distributions, rate=0.5, random_state=2)
+    return data.features, data.distributions, D_obs, observed
+
+
+def test_it_is_the_recoverer_with_the_chosen_parameters(problem):
+    X, D, D_obs, observed = problem
+    grid = {"alpha": [0.1, 1.0, 30.0], "n_neighbors": [3, 10]}
+    model = SelfTuned(HidLDL(max_iter=30), grid, random_state=0).fit(X, D_obs, observed)
+    assert len(model.selection_.candidates) == 7  # the grid, and the recoverer as it was
+    alone = HidLDL(max_iter=30, **model.selection_.chosen, random_state=0).fit(X, D_obs, observed)
+    assert np.allclose(model.distributions_, alone.distributions_)
+    errors = []
+    for alpha in grid["alpha"]:
+        for n_neighbors in grid["n_neighbors"]:
+            tried = HidLDL(alpha, n_neighbors=n_neighbors, max_iter=30).fit(X, D_obs, observed)
+            errors.append(score(D, tried.distributions_, "chebyshev")["chebyshev"])
+    assert score(D, model.distributions_, "chebyshev")["chebyshev"] < 1.05 * min(errors)
+
+
+def test_by_default_it_is_hidldl_with_alpha_chosen(problem):
+    X, _, D_obs, observed = problem
+    tuned = SelfTuned(random_state=0).fit(X, D_obs, observed)
+    assert isinstance(tuned.recoverer_, HidLDL)
+    auto = HidLDL("auto", random_state=0).fit(X, D_obs, observed)
+    assert auto.selection_.chosen["alpha"] == auto.alpha_
+    assert np.array_equal(auto.raw_distributions_, HidLDL(auto.alpha_).fit(X, D_obs, observed).raw_distributions_)
+
+
+@pytest.mark.parametrize("recoverer", [IncomLDL(), MeanFill()])
+def test_any_recoverer_and_any_measure_will_do(problem, recoverer):
+    X, _, D_obs, observed = problem
+    grid = {"alpha": [0.01, 1.0]} if isinstance(recoverer, IncomLDL) else {"max_iter": [1, 100]}
+    for measure in ("chebyshev", "cosine"):
+        model = SelfTuned(recoverer, grid, measure=measure, n_draws=2, random_state=0).fit(X, D_obs, observed)
+        assert model.selection_.measure == measure
+        assert np.allclose(model.distributions_, model.recoverer_.distributions_)
+        assert np.allclose(model.predict(X), model.recoverer_.predict(X))
+
+
+def test_workers_change_nothing(problem):
+    X, _, D_obs, observed = problem
+    results = [
+        SelfTuned(grid={"alpha": [1.0, 8.0]}, n_draws=2, n_jobs=n_jobs, random_state=0).fit(X, D_obs, observed)
+        for n_jobs in (1, 2)
+    ]
+    assert np.array_equal(*(model.distributions_ for model in results))
+    assert results[0].selection_.candidates.equals(results[1].selection_.candidates)
+
+
+def test_too_few_rows_leave_the_recoverer_as_it_is():
+    X = np.arange(12.0).reshape(4, 3)
+    D_obs = np.array([[1, np.nan], [np.nan, 1], [0.3, 0.7], [1, np.nan]])
+    assert SelfTuned(random_state=0).fit(X, D_obs).selection_ is None
+    assert HidLDL("auto", random_state=0).fit(X, D_obs).alpha_ == 16
+
+
+def test_wrong_grids_and_measures_are_named(problem):
+    X, _, D_obs, observed = problem
+    with pytest.raises(ValueError, match="alpha must be at least 0"):
+        SelfTuned(grid={"alpha": [-1.0]}).fit(X, D_obs, observed)
+    with pytest.raises(ValueError, match="measure must be 'chebyshev'"):
+        SelfTuned(measure="chebychev").fit(X, D_obs, observed)
+    with pytest.raises(ValueError, match="HidLDL has no parameter 'beta'"):
+        SelfTuned(grid={"beta": [1.0]}).fit(X, D_obs, observed)
+
+
+def test_sigma_auto_is_the_median_distance_between_neighbours(problem):
+    X, _, D_obs, observed = problem
+    model = HidLDL(sigma="auto").fit(50 * X, D_obs, observed)
+    assert model.sigma_ == pytest.approx(50 * HidLDL(sigma="auto").fit(X, D_obs, observed).sigma_)
+    given = HidLDL(sigma=model.sigma_).fit(50 * X, D_obs, observed)
+    assert np.array_equal(model.raw_distributions_, given.raw_distributions_)
