@@ -58,13 +58,15 @@ def test_the_game_prefers_the_candidate_that_knows_the_truth():
     assert selection.n_rows == losses.shape[1] <= 50
 
 
-def test_a_candidate_that_diverges_loses():
-    D = make_distributions(n_rows=50, n_labels=4, random_state=0).distributions
-    D_obs, observed = hide_labels(D, 0.5, random_state=0)
+def test_a_candidate_that_diverges_loses_even_against_a_bad_one():
+    # Rows near the uniform one, so that the bad candidate is worse than a uniform answer would be.
+    D = np.random.default_rng(0).dirichlet(np.full(4, 50.0), 60)
+    D_obs, observed = hide_labels(D, 0.2, random_state=0)
+    answers = {"diverged": np.nan, "bad": np.tile([0.97, 0.01, 0.01, 0.01], (60, 1))}
     losses = play(
-        lambda candidate, shares, mask: np.full_like(shares, candidate["value"]),
-        [{"value": np.nan}, {"value": 0.25}],
-        D_obs,
+        lambda candidate, shares, mask: np.broadcast_to(answers[candidate["answer"]], shares.shape),
+        [{"answer": "diverged"}, {"answer": "bad"}],
+        D_obs.astype(np.float32),
         observed,
         measure="kl",
         n_draws=2,
@@ -72,6 +74,7 @@ def test_a_candidate_that_diverges_loses():
     )
     assert np.isfinite(losses).all()
     assert choose(losses) == 1
+    assert choose(losses, safe=0) == 1
 
 
 def test_the_safe_choice_stays_where_evidence_is_thin():
@@ -94,3 +97,12 @@ def test_confidence_tells_a_clear_winner_from_a_coin_toss():
     sure = Selection.of(candidates, clear, 0, "kl", rng)
     assert 0.3 < unsure.confidence < 0.7
     assert sure.confidence == 1
+
+
+def test_confidence_counts_ties_as_wins_and_many_rows_in_groups():
+    rng = np.random.default_rng(0)
+    same = np.tile(rng.normal(size=20_000), (3, 1))
+    assert Selection.of([{"a": k} for k in range(3)], same, 2, "kl", rng).confidence == 1
+    toss = rng.normal(size=(2, 20_000))
+    unsure = Selection.of([{"a": 0}, {"a": 1}], toss - toss.mean(axis=1, keepdims=True), 0, "kl", rng)
+    assert 0.3 < unsure.confidence < 0.7

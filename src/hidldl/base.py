@@ -30,6 +30,10 @@ from hidldl.validation import (
 )
 
 
+class DivergenceError(ValueError):
+    """A method ended with numbers that are not finite."""
+
+
 class _DistributionEstimator(BaseEstimator, metaclass=ABCMeta):
     """Parameters in the constructor, distributions out of ``predict``."""
 
@@ -40,11 +44,15 @@ class _DistributionEstimator(BaseEstimator, metaclass=ABCMeta):
         check_is_fitted(self)
         features = check_features(self, X, reset=False)
         distributions = self._predict(features)
-        if not np.isfinite(distributions).all():
-            raise ValueError("X has features so large that the model's scores overflow; scale them as in fit.")
+        self._refuse_overflow(distributions)
         if not isinstance(X, pd.DataFrame):
             return distributions
         return pd.DataFrame(distributions, index=X.index, columns=self.label_names_)
+
+    @staticmethod
+    def _refuse_overflow(distributions: FloatArray) -> None:
+        if not np.isfinite(distributions).all():
+            raise ValueError("X has features so large that the model's scores overflow; scale them as in fit.")
 
     @abstractmethod
     def _predict(self, X: Any) -> FloatArray:
@@ -136,12 +144,13 @@ class Recoverer(_DistributionEstimator):
         return features, rows
 
     def _fit_prepared(self, prepared: Any, features: Any, rows: ObservedRows) -> Self:
+        self.__dict__.pop("label_names_", None)  # an interrupted fit must not pass for the one before
         try:
             raw = self._recover(prepared, rows.degrees, rows.observed)
         except np.linalg.LinAlgError:
             raw = np.full_like(rows.degrees, np.nan)
         if not np.isfinite(raw).all():
-            raise ValueError(f"{self} diverged to numbers that are not finite; choose less extreme parameters.")
+            raise DivergenceError(f"{self} diverged to numbers that are not finite; choose less extreme parameters.")
         recovered = self._on_the_simplex(raw, rows.degrees, rows.observed)
         self._after_recovery(features, recovered)
         self.raw_distributions_ = rows.like_input(raw)

@@ -58,9 +58,7 @@ def hide_labels(
     >>> D_obs.round(3)
     array([[0.667, 0.333, 0.   ]])
     """
-    check_number(rate, "rate", at_least=0)
-    if rate > 1:
-        raise ValueError(f"rate must be at most 1, got {rate!r}.")
+    check_number(rate, "rate", at_least=0, at_most=1)
     check_choice(setting, "setting", ("hidden", "incomplete"))
     rows = check_distributions(D)
     observed = _draw_mask(rows.degrees, rate, random_generator(random_state))

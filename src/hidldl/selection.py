@@ -24,9 +24,12 @@ SHARE_OF_ROWS = 0.5
 """Share of the rows that lose a label in a draw: the rest keeps the table as informative as it is."""
 SMALLEST_SHARE = 1e-6
 """Recovered shares count at least this much, or a single 0 would decide the Kullback–Leibler divergence."""
+LOST = 1e6
+"""The loss of a row that a candidate diverged on: more than any measure takes."""
 FEWEST_ROWS = 12
 """With fewer rows that can lose a label the game says nothing, and the safe choice stands."""
 N_BOOTSTRAP = 500
+MOST_RESAMPLED = 5000
 THIN_EVIDENCE = 0.5
 """An improvement counts if it exceeds this many of its standard errors; below, the safer choice stays."""
 
@@ -54,16 +57,15 @@ def play(
     times = judged.sum(axis=0)
     losses = np.array(list(mapper(loss, *zip(*rounds, strict=True)))).reshape(len(candidates), n_draws, -1)
     in_play = times > 0
-    # A candidate that diverged loses.
-    losses = np.where(np.isfinite(losses), losses, np.finfo(np.float32).max)
     return (losses * judged).sum(axis=1)[:, in_play] / times[in_play]
 
 
 def judge(recovered: FloatArray, shares: FloatArray, observed: BoolArray, measure: str) -> FloatArray:
     """Each row's loss: what was recovered, over the labels that had been observed, against what was observed."""
-    seen = renormalised(np.maximum(recovered, SMALLEST_SHARE), observed)
-    values = MEASURES[measure].compute(shares, seen)
-    return -values if MEASURES[measure].higher_is_better else values
+    diverged = np.logical_not(np.isfinite(recovered).all(axis=1, keepdims=True))
+    seen = renormalised(np.maximum(np.where(diverged, 0, recovered), SMALLEST_SHARE), observed)
+    values = MEASURES[measure].compute(shares, seen).astype(np.float64)
+    return np.where(diverged[:, 0], LOST, -values if MEASURES[measure].higher_is_better else values)
 
 
 def enough_rows(losses: FloatArray) -> bool:
@@ -140,10 +142,20 @@ class Selection:
         n_rows = losses.shape[1]
         excess, error = paired_difference(losses, losses[chosen])
         table = pd.DataFrame(candidates).assign(loss=losses.mean(axis=1), excess=excess, standard_error=error)
-        resamples = rng.multinomial(n_rows, np.full(n_rows, 1 / n_rows), size=N_BOOTSTRAP)
-        wins = (resamples @ losses.T).argmin(axis=1) == chosen
+        resamples = _bootstrap_means(losses, rng)
+        rounding = 1e-12 * np.abs(resamples).max(initial=0)
+        wins = resamples[:, chosen] <= resamples.min(axis=1) + rounding
         ranked = table.sort_values("loss", kind="stable").reset_index(drop=True)
         return cls(measure, ranked, dict(candidates[chosen]), float(wins.mean()), n_rows)
+
+
+def _bootstrap_means(losses: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Means of the losses over resamples of the rows; many rows are resampled in groups."""
+    if losses.shape[1] > MOST_RESAMPLED:
+        starts = np.linspace(0, losses.shape[1], MOST_RESAMPLED, endpoint=False).astype(int)
+        losses = np.add.reduceat(losses, starts, axis=1) / np.diff([*starts, losses.shape[1]])
+    n = losses.shape[1]
+    return np.array([losses @ rng.multinomial(n, np.full(n, 1 / n)) / n for _ in range(N_BOOTSTRAP)])
 
 
 def _keep_every_label(mask: BoolArray, observed: BoolArray) -> BoolArray:

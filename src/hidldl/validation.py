@@ -202,6 +202,7 @@ def check_number(
     name: str,
     *,
     at_least: float | None = None,
+    at_most: float | None = None,
     above: float | None = None,
     integer: bool = False,
     or_auto: bool = False,
@@ -217,6 +218,8 @@ def check_number(
         raise ValueError(f"{name} must be finite, got {value!r}.")
     if at_least is not None and value < at_least:
         raise ValueError(f"{name} must be at least {at_least}, got {value!r}.")
+    if at_most is not None and value > at_most:
+        raise ValueError(f"{name} must be at most {at_most}, got {value!r}.")
     if above is not None and value <= above:
         raise ValueError(f"{name} must be greater than {above}, got {value!r}.")
 
@@ -228,6 +231,14 @@ def check_flag(value: Any, name: str, *, or_auto: bool = False) -> None:
     if not isinstance(value, bool | np.bool_):
         wanted = f"True, False or {AUTO!r}" if or_auto else "True or False"
         raise TypeError(f"{name} must be {wanted}, got {value!r}.")
+
+
+def check_workers(n_jobs: Any) -> None:
+    """None, or a number of workers as joblib counts them: -1 is every core."""
+    if n_jobs is not None:
+        check_number(n_jobs, "n_jobs", integer=True)
+        if n_jobs == 0:
+            raise ValueError("n_jobs must not be 0; use 1 for a single worker, or -1 for every core.")
 
 
 def check_choice(value: Any, name: str, choices: Sequence[str]) -> None:

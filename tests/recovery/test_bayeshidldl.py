@@ -1,8 +1,11 @@
+import pickle
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import softmax
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from hidldl import BayesHidLDL, MeanFill, hide_labels, load_dataset, make_distributions, score
 
@@ -163,6 +166,111 @@ def test_frames_go_through_intervals_and_predictions(problem):
     assert list(mass_low.index) == list(mass_high.index) == index
 
 
+def test_a_frame_of_features_makes_a_frame_of_predictions(problem):
+    X, _, D_obs, observed = (part[:80] for part in problem)
+    features = pd.DataFrame(X, index=[f"row {i}" for i in range(80)]).rename(columns=str)
+    model = BayesHidLDL(**GIVEN, random_state=0).fit(features, D_obs, observed)
+    for table in (model.predict(features, D_obs, observed), model.intervals(X=features).low):
+        assert list(table.index) == list(features.index)
+
+
+@pytest.mark.parametrize("estimate", ["mean", "relative"])
+@pytest.mark.parametrize("zeros", [0.0, 0.5])
+def test_rows_of_which_nothing_is_known_are_answered_by_their_features(estimate, zeros):
+    data = make_distributions(n_rows=300, n_features=4, n_labels=6, zeros=zeros, random_state=1)
+    X, D = data.features, data.distributions
+    D_obs, observed = hide_labels(D, 0.4, random_state=0)
+    model = BayesHidLDL(**GIVEN, estimate=estimate, random_state=0).fit(X[:200], D_obs[:200], observed[:200])
+    predicted = model.predict(X[200:])
+    assert np.allclose(predicted.sum(axis=1), 1, rtol=0, atol=1e-12)
+    assert chebyshev(D[200:], predicted) < 0.6 * chebyshev(D[200:], np.full((100, 6), 1 / 6))
+    low, high, *_ = model.intervals(X=X[200:])
+    assert ((low <= D[200:] + 1e-12) & (high >= D[200:] - 1e-12)).mean() > 0.7
+    tables = model.sample(30, random_state=0, X=X[200:])
+    assert np.allclose(tables.sum(axis=2), 1)
+    assert chebyshev(predicted, tables.mean(axis=0)) < 0.1
+
+
+def test_arguments_that_belong_together_are_asked_for_together(problem, model):
+    X, _, D_obs, observed = problem
+    with pytest.raises(ValueError, match="give their features X too"):
+        model.intervals(D_obs=D_obs, observed=observed)
+    with pytest.raises(ValueError, match="give D_obs too"):
+        model.predict(X, observed=observed)
+
+
+def test_single_precision_stays_single_precision(problem):
+    X, _, D_obs, observed = (part[:80] for part in problem)
+    model = BayesHidLDL(**GIVEN, random_state=0).fit(X.astype(np.float32), D_obs.astype(np.float32), observed)
+    results = (*model.intervals(), model.sample(2), model.predict(X.astype(np.float32), D_obs, observed))
+    assert {result.dtype for result in results} == {np.dtype(np.float32)}
+
+
+def test_what_becomes_of_the_callers_arrays_does_not_matter(problem):
+    X, _, D_obs, observed = (part[:80].copy() for part in problem)
+    model = BayesHidLDL(**GIVEN, random_state=0).fit(X, D_obs, observed)
+    before = model.sample(2, random_state=0)
+    X[:], D_obs[:], observed[:] = 0, 0, ~observed
+    assert np.array_equal(before, model.sample(2, random_state=0))
+
+
+def test_frames_and_arrays_of_any_layout_give_the_same_numbers(problem):
+    X, _, D_obs, observed = (part[:80] for part in problem)
+    plain = BayesHidLDL(**GIVEN, random_state=0).fit(X, D_obs, observed).distributions_
+    turned = BayesHidLDL(**GIVEN, random_state=0).fit(X, np.asfortranarray(D_obs), np.asfortranarray(observed))
+    assert np.array_equal(turned.distributions_, plain)
+
+
+def test_intervals_after_a_pickle_are_those_before(problem):
+    X, _, D_obs, observed = problem
+    model = BayesHidLDL(**GIVEN, random_state=0).fit(X, D_obs, observed)
+    again = pickle.loads(pickle.dumps(model))  # noqa: S301
+    assert np.array_equal(again.intervals().low, model.intervals().low)
+
+
+def test_a_complete_table_converges_and_comes_back(problem):
+    X, D, _, _ = problem
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = BayesHidLDL(**GIVEN, random_state=0).fit(X, D, np.ones_like(D, dtype=bool))
+    assert np.allclose(model.distributions_, D)
+
+
+def test_an_interrupted_fit_does_not_pass_for_a_fitted_model(problem, monkeypatch):
+    X, _, D_obs, observed = (part[:80] for part in problem)
+    model = BayesHidLDL(**GIVEN, random_state=0).fit(X, D_obs, observed)
+
+    def interrupt(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hidldl.recovery.bayeshidldl.fit_latent_model", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:40], D_obs[:40], observed[:40])
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def test_large_tables_in_single_precision_features_give_the_same_rows(problem, monkeypatch):
+    X, _, D_obs, observed = problem
+    double = BayesHidLDL(**GIVEN, random_state=0).fit(X, D_obs, observed).distributions_
+    monkeypatch.setattr("hidldl.recovery.kernelmean.LARGE", 0)
+    single = BayesHidLDL(**GIVEN, random_state=0).fit(X, D_obs, observed).distributions_
+    assert not np.array_equal(single, double)
+    assert np.allclose(single, double, atol=1e-4)
+
+
+@pytest.mark.parametrize("nu", [0.1, 1e12])
+def test_extreme_weights_of_an_annotation_stay_finite(nu):
+    data = make_distributions(n_rows=60, n_features=3, n_labels=4, zeros=0.5, random_state=0)
+    D_obs, observed = hide_labels(data.distributions, 0.5, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        model = BayesHidLDL(**{**GIVEN, "nu": nu}, estimate="relative", random_state=0)
+        model.fit(data.features, D_obs, observed)
+        results = (*model.intervals(), model.sample(2), model.predict(data.features))
+    assert all(np.isfinite(result).all() for result in results)
+
+
 @pytest.mark.parametrize("n_jobs", [2, 3])
 def test_threads_change_nothing(problem, model, n_jobs):
     X, _, D_obs, observed = problem
@@ -189,7 +297,10 @@ def test_unfinished_fits_warn(problem):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"nu": 0}, "nu must be greater than 0"),
+        ({"nu": 0}, "nu must be at least 0.1"),
+        ({"ridge": 1e300}, "ridge must be at most"),
+        ({"n_jobs": 0}, "n_jobs must not be 0"),
+        ({"n_jobs": "all"}, "n_jobs must be an integer"),
         ({"ridge": "big"}, "ridge must be a number or 'auto'"),
         ({"standardize": 1}, "standardize must be True, False or 'auto'"),
         ({"estimate": "mode"}, "estimate must be 'mean' or 'relative'"),

@@ -40,6 +40,14 @@ def test_constant_and_sparse_features_and_an_offset_change_nothing(X):
     assert np.allclose(thin @ thin.T, gram, atol=1e-6)
 
 
+def test_sparse_features_of_any_scale_count_as_dense_ones_do(X):
+    small = X * [1, 1e-13, 1e10]
+    dense, thin = features_of(small), features_of(sparse.csr_array(small))
+    assert np.allclose(dense @ dense.T, thin @ thin.T, atol=1e-6)
+    assert np.isfinite(features_of(1e-310 * X)).all()
+    assert np.isfinite(features_of(sparse.csr_array(1e-310 * X))).all()
+
+
 @pytest.mark.parametrize("X", [np.ones((5, 2)), np.zeros((1, 3)), sparse.csr_array(np.zeros((4, 2)))])
 def test_rows_that_are_all_the_same_have_no_features(X):
     assert features_of(X).shape == (X.shape[0], 0)

@@ -69,8 +69,36 @@ def test_wrong_grids_and_measures_are_named(problem):
         SelfTuned(grid={"alpha": [-1.0]}).fit(X, D_obs, observed)
     with pytest.raises(ValueError, match="measure must be 'chebyshev'"):
         SelfTuned(measure="chebychev").fit(X, D_obs, observed)
-    with pytest.raises(ValueError, match="HidLDL has no parameter 'beta'"):
+    with pytest.raises(ValueError, match="HidLDL has no parameter 'beta'; take it out of the grid"):
         SelfTuned(grid={"beta": [1.0]}).fit(X, D_obs, observed)
+    with pytest.raises(ValueError, match="MeanFill has no parameter 'alpha'; give a grid"):
+        SelfTuned(MeanFill()).fit(X, D_obs, observed)
+    with pytest.raises(TypeError, match="recoverer must be a Recoverer"):
+        SelfTuned(5).fit(X, D_obs, observed)
+
+
+def test_the_rows_are_those_of_the_chosen_recoverer_whatever_the_grid(problem):
+    X, _, D_obs, observed = problem
+    given = HidLDL(constraint=False, max_iter=20)
+    model = SelfTuned(given, {"constraint": [True]}, measure="chebyshev", random_state=0).fit(X, D_obs, observed)
+    assert model.selection_.chosen == {"constraint": True}
+    assert np.allclose(model.distributions_, model.recoverer_.distributions_)
+    seen = np.where(observed, model.distributions_, 0)
+    assert np.allclose(seen / seen.sum(axis=1, keepdims=True), D_obs)
+
+
+def test_a_list_of_grids_names_every_parameter_of_every_candidate(problem):
+    X, _, D_obs, observed = problem
+    grids = [{"alpha": [1.0]}, {"sigma": [2.0]}]
+    model = SelfTuned(HidLDL(max_iter=5), grids, n_draws=1, random_state=0).fit(X, D_obs, observed)
+    assert not model.selection_.candidates.isna().any(axis=None)
+    assert len(model.selection_.candidates) == 3
+
+
+def test_rows_that_are_shares_of_a_larger_whole_are_refused(problem):
+    X, D, _, observed = problem
+    with pytest.raises(ValueError, match="rows must sum to 1"):
+        SelfTuned(IncomLDL(), {"alpha": [1.0]}).fit(X, np.where(observed, D, 0), observed)
 
 
 def test_sigma_auto_is_the_median_distance_between_neighbours(problem):

@@ -1,4 +1,4 @@
-"""``hidldl demo``: the main job on real data, in under a minute."""
+"""``hidldl demo``: the main job on real data, in about a minute."""
 
 import warnings
 from pathlib import Path

@@ -12,6 +12,7 @@ from hidldl.datasets.dataset import Dataset
 from hidldl.hiding import hide_labels
 from hidldl.learners.sabfgs import SABFGS
 from hidldl.metrics import MEASURES, score
+from hidldl.recovery.bayeshidldl import BayesHidLDL
 from hidldl.recovery.hidldl import HidLDL
 from hidldl.recovery.meanfill import MeanFill
 from hidldl.validation import FloatArray
@@ -62,6 +63,11 @@ DEMO_METHODS = (
         "HidLDL",
         "the paper's method with its default alpha",
         lambda X, D_obs, observed: HidLDL().fit(X, D_obs, observed).distributions_,
+    ),
+    DemoMethod(
+        "BayesHidLDL",
+        "a statistical model that tunes itself",
+        lambda X, D_obs, observed: BayesHidLDL(n_jobs=-1, random_state=0).fit(X, D_obs, observed).distributions_,
     ),
 )
 

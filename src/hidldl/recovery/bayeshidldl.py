@@ -31,10 +31,13 @@ from hidldl.validation import (
     check_observed_rows,
     check_same_labels,
     check_same_rows,
+    check_workers,
     random_generator,
 )
 
 ESTIMATES = ("mean", "relative")
+BOUNDS = {"nu": (0.1, 1e12), "ridge": (1e-9, 1e12), "width": (1e-6, 1e6), "prior_rows": (1e-9, 1e9)}
+"""Beyond these the model is degenerate, and its numbers leave the range of floating point."""
 
 
 class Intervals(NamedTuple):
@@ -106,7 +109,8 @@ class BayesHidLDL(Recoverer):
         The factor on the posterior's standard deviations that made intervals hold what they promise on labels hidden
         again; calibrated when it is first needed.
     history_ : dict
-        ``"change"``, what ``tol`` is compared with, and ``"evidence"``, the mean log-likelihood of a row, by round.
+        By round: ``"change"``, what ``tol`` is compared with, and ``"evidence"``, the mean over rows of the logarithm
+        of the integral over z of prior times exp(-nu KL), by Laplace's approximation; it compares fits of the same nu.
     n_iter_, converged_ : int, bool
         How many rounds ran, and whether ``tol`` was reached.
 
@@ -163,6 +167,8 @@ class BayesHidLDL(Recoverer):
     def predict(self, X: Any, D_obs: Any = None, observed: Any = None) -> Any:
         """Distributions for new rows, from their features and from the labels that they have, if they have any.
 
+        They are the point estimate that ``estimate`` names.
+
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n, d)
@@ -170,11 +176,13 @@ class BayesHidLDL(Recoverer):
         D_obs, observed : as for ``fit``, optional
             What is known of the new rows; a row may have no observed label at all.
         """
-        if D_obs is None:
+        if D_obs is None and observed is None:
             return super().predict(X)
         rows, frame = self._new_rows(X, D_obs, observed)
         with _threads(self.n_jobs) as mapper:
-            return _like(frame, self._estimate(rows, mapper))
+            distributions = self._estimate(rows, mapper)
+        self._refuse_overflow(distributions)
+        return _like(frame, distributions)
 
     def intervals(
         self, level: float = 0.9, n_draws: int = 400, *, X: Any = None, D_obs: Any = None, observed: Any = None
@@ -201,9 +209,9 @@ class BayesHidLDL(Recoverer):
             raise ValueError(f"level must be below 1, got {level!r}.")
         check_number(n_draws, "n_draws", at_least=2, integer=True)
         rows, frame = self._rows_of(X, D_obs, observed)
-        draws = Draws.shared(random_generator(self._seed), n_draws, rows.shares.shape[1]).times(self.spread_)
-        bounds = np.empty((2, *rows.shares.shape))
-        mass = np.empty((2, len(rows.shares)))
+        draws = Draws.shared(random_generator(self._seed), n_draws, rows.shares.shape[1], self.spread_)
+        bounds = np.empty((2, *rows.shares.shape), self._dtype)
+        mass = np.empty((2, len(rows.shares)), self._dtype)
         tails = [(1 - level) / 2, (1 + level) / 2]
 
         def bound(block: slice) -> None:
@@ -253,7 +261,7 @@ class BayesHidLDL(Recoverer):
 
         def draw(block: slice) -> None:
             rng = np.random.default_rng([seed, block.start])
-            draws = Draws.independent(rng, len(rows.shares[block]), n_samples, n_labels).times(spread)
+            draws = Draws.independent(rng, len(rows.shares[block]), n_samples, n_labels, spread)
             D = draw_degrees(self._model, rows, block, draws, self._zeros, rng)
             out[:, block] = D.transpose(2, 0, 1)
 
@@ -266,25 +274,27 @@ class BayesHidLDL(Recoverer):
         check_is_fitted(self)
         if self._spread is None:
             with _threads(self.n_jobs) as mapper:
-                self._game.mapper = mapper
-                self._spread = self._game.calibrate(self._choice, self._seed)
-                self._game.forget()
+                self._spread = self._game.calibrate(self._choice, self._seed, mapper)
+            self._game.forget()
         return self._spread
 
     def _check_parameters(self, n_rows: int, n_labels: int) -> None:
-        for name in ("nu", "ridge", "width", "prior_rows"):
-            check_number(getattr(self, name), name, above=0, or_auto=True)
+        for name in BOUNDS:
+            lowest, highest = BOUNDS[name]
+            check_number(getattr(self, name), name, at_least=lowest, at_most=highest, or_auto=True)
         check_flag(self.standardize, "standardize", or_auto=True)
         check_choice(self.estimate, "estimate", ESTIMATES)
         check_number(self.n_landmarks, "n_landmarks", at_least=1, integer=True)
         check_number(self.n_draws, "n_draws", at_least=2, integer=True)
         check_number(self.max_iter, "max_iter", at_least=1, integer=True)
         check_number(self.tol, "tol", at_least=0)
+        check_workers(self.n_jobs)
         check_flag(self.verbose, "verbose")
 
     def _recover(self, prepared: Any, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
         self._dtype = D_obs.dtype
-        shares = D_obs.astype(np.float64)
+        # Copies in one layout: what becomes of the caller's arrays must not matter, and code is compiled once.
+        shares, observed = D_obs.astype(np.float64, order="C"), observed.copy(order="C")
         self._zeros = bool((shares[observed] == 0).any())
         rng = random_generator(self.random_state)
         self._seed = int(rng.integers(2**31))
@@ -318,15 +328,15 @@ class BayesHidLDL(Recoverer):
             X, shares, observed, n_landmarks=self.n_landmarks, max_iter=self.max_iter, tol=self.tol, rng=rng
         )
         given = {name: getattr(self, name) for name in asdict(Choice()) if getattr(self, name) != AUTO}
+        given = {name: value if name == "standardize" else float(value) for name, value in given.items()}
         axes = {name: values for name, values in AXES.items() if name not in given}
         kernels = (given["standardize"],) if "standardize" in given else (True, False)
         start = Choice(**given)
         self._choice, self.selection_ = start, None
         if (axes or len(kernels) > 1) and self._game.says_something:
-            self._game.mapper = mapper
             with tqdm(desc="candidates tried", disable=not self.verbose) as progress:
                 self._game.on_played = progress.update
-                self._choice = search(self._game, axes, start, kernels)
+                self._choice = search(lambda choice: self._game.losses(choice, mapper), axes, start, kernels)
             self.selection_ = self._game.selection(self._choice, rng)
         self.parameters_ = asdict(self._choice)
         self._game.forget()
@@ -347,21 +357,30 @@ class BayesHidLDL(Recoverer):
 
     def _rows_of(self, X: Any, D_obs: Any, observed: Any) -> tuple[Rows, pd.DataFrame | None]:
         """The posterior of the rows of ``fit``, or of new ones, and the DataFrame that they came in, if any."""
-        if X is None:
-            frame = self.distributions_ if isinstance(self.distributions_, pd.DataFrame) else None
-            return self._rows, frame
-        return self._new_rows(X, D_obs, observed)
+        if X is not None:
+            return self._new_rows(X, D_obs, observed)
+        if D_obs is not None or observed is not None:
+            raise ValueError("D_obs and observed belong to new rows; give their features X too.")
+        frame = self.distributions_ if isinstance(self.distributions_, pd.DataFrame) else None
+        return self._rows, frame
 
     def _new_rows(self, X: Any, D_obs: Any, observed: Any) -> tuple[Rows, pd.DataFrame | None]:
+        """The posterior of new rows, and a DataFrame with their index and labels where they came in one."""
         check_is_fitted(self)
         features = check_features(self, X, reset=False)
+        n_labels = len(self.covariance_)
+        if D_obs is None:
+            if observed is not None:
+                raise ValueError("observed says which degrees are given, but D_obs is None; give D_obs too.")
+            D_obs = np.full((features.shape[0], n_labels), np.nan)
         given = check_observed_rows(D_obs, observed, every_label_seen=False, may_be_empty=True)
         check_same_rows(X, features.shape[0], given)
-        check_same_labels(self.label_names_, len(self.covariance_), given)
+        check_same_labels(self.label_names_, n_labels, given)
+        shares, mask = given.degrees.astype(np.float64, order="C"), given.observed.copy(order="C")
         with _threads(self.n_jobs) as mapper:
-            rows = self._model.condition(
-                self._features(features), given.degrees.astype(np.float64), given.observed, mapper
-            )
+            rows = self._model.condition(self._features(features), shares, mask, mapper)
+        if given.frame is None and isinstance(X, pd.DataFrame):
+            return rows, pd.DataFrame(shares, index=X.index, columns=self.label_names_)
         return rows, given.frame
 
 

@@ -8,7 +8,7 @@ observed. So models are fitted to rows that are as informative as the user's, an
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -29,8 +29,11 @@ ROWS = (1000, 4000)
 """Least and most rows that play; in between as many as keep rows * labels² below ``WORK``."""
 WORK = 1_000_000
 LEVEL = 0.9
-SPREADS = (0.4, 5.0)
+SPREADS = (0.05, 20.0)
 SPREAD_PRECISION = 1.05
+N_CALIBRATION_DRAWS = 400
+CALIBRATION_PLAYS = 1500
+"""Labels hidden again that are enough to tell a coverage to within a percent."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,8 @@ AXES: dict[str, tuple[float, ...]] = {
 }
 
 
+Losses: TypeAlias = Callable[[Choice], FloatArray]
+"""Each playing row's loss under a choice."""
 LEARNS_NOTHING = {"nu": 4.0, "ridge": 10000.0}
 """Rows that hardly differ, whatever their labels and features say."""
 
@@ -91,7 +96,6 @@ class HeldOutGame:
 
     def forget(self) -> None:
         """Let go of everything but the game itself."""
-        self.mapper: Mapper = map
         self.on_played: Callable[[], object] = _nothing
         self._kernels: dict[tuple[bool, float], _Kernel] = {}
         self._played: dict[Choice, FloatArray] = {}
@@ -107,35 +111,38 @@ class HeldOutGame:
         """Whether enough rows play."""
         return int(self.in_play.sum()) >= FEWEST_ROWS
 
-    def losses(self, choice: Choice) -> FloatArray:
+    def losses(self, choice: Choice, mapper: Mapper = map) -> FloatArray:
         """Each playing row's mean loss over the masks."""
         if choice not in self._played:
             total, times = np.zeros(len(self.shares)), np.sum(self.judged, axis=0)
-            for model, fold in self._models(choice):
+            for model, fold in self._models(choice, mapper):
                 for rows, had, at in self._rehidden(model, fold, choice):
                     total[at] += judge(mean_rows(model, rows, self.draws), self.shares[at], had, MEASURE)
             self._played[choice] = total[self.in_play] / times[self.in_play]
             self.on_played()
         return self._played[choice]
 
-    def calibrate(self, choice: Choice, seed: int) -> float:
+    def calibrate(self, choice: Choice, seed: int, mapper: Mapper = map) -> float:
         """How far draws must spread for the central 90 % of them to hold 90 % of the shares that were hidden again."""
+        if not self.says_something:
+            return 1.0
+        draws = Draws.shared(np.random.default_rng(seed), N_CALIBRATION_DRAWS, self.shares.shape[1])
+        n_masks = int(np.ceil(CALIBRATION_PLAYS / max(self.judged[0].sum(), 1)))
         posteriors = [
             (model, rows, had & ~rows.observed, self.shares[at])
-            for model, fold in self._models(choice)
-            for rows, had, at in self._rehidden(model, fold, choice)
+            for model, fold in self._models(choice, mapper)
+            for rows, had, at in self._rehidden(model, fold, choice, n_masks)
         ]
-        if not posteriors:
-            return 1.0
 
         def coverage(spread: float) -> float:
-            rng, draws = np.random.default_rng(seed), self.draws.times(spread)
-            inside = []
-            for model, rows, lost, shares in posteriors:
-                drawn = draw_lost_share(model, rows, draws, self.zeros, lost, rng)
+            def inside(k: int) -> FloatArray:
+                model, rows, lost, shares = posteriors[k]
+                rng = np.random.default_rng([seed, k])
+                drawn = draw_lost_share(model, rows, draws.times(spread), self.zeros, lost, rng)
                 low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1)
-                inside.append((low <= shares[lost]) & (shares[lost] <= high))
-            return float(np.concatenate(inside).mean())
+                return (low <= shares[lost]) & (shares[lost] <= high)
+
+            return float(np.concatenate(list(mapper(inside, range(len(posteriors))))).mean())
 
         low, high = SPREADS
         while high / low > SPREAD_PRECISION:
@@ -149,7 +156,7 @@ class HeldOutGame:
         losses = np.array([self._played[choice] for choice in choices])
         return Selection.of([asdict(choice) for choice in choices], losses, choices.index(chosen), MEASURE, rng)
 
-    def _models(self, choice: Choice) -> Iterator[tuple[LatentModel, int]]:
+    def _models(self, choice: Choice, mapper: Mapper) -> Iterator[tuple[LatentModel, int]]:
         kernel = self._kernel(choice)
 
         def fit(fold: int) -> Fit:
@@ -164,15 +171,17 @@ class HeldOutGame:
                 regression=kernel.regression(fold, choice.ridge),
             )
 
-        for fold, fitted in enumerate(self.mapper(fit, range(N_FOLDS))):
+        for fold, fitted in enumerate(mapper(fit, range(N_FOLDS))):
             yield fitted.model, fold
 
-    def _rehidden(self, model: LatentModel, fold: int, choice: Choice) -> Iterator[tuple[Rows, BoolArray, IntArray]]:
+    def _rehidden(
+        self, model: LatentModel, fold: int, choice: Choice, n_masks: int | None = None
+    ) -> Iterator[tuple[Rows, BoolArray, IntArray]]:
         """The fold's rows under each mask: their posterior, what they had before, and which rows they are."""
         held_out = self.folds == fold
         mean, scale = np.zeros_like(self.shares), np.zeros(len(self.shares))
         mean[held_out], scale[held_out] = model.prior(self._kernel(choice).features[held_out])
-        for mask, judged in zip(self.masks, self.judged, strict=True):
+        for mask, judged in zip(self.masks[:n_masks], self.judged[:n_masks], strict=True):
             at = np.flatnonzero(judged & held_out)
             if len(at):
                 shares = renormalised(self.shares[at], mask[at])
@@ -208,47 +217,47 @@ class _Kernel:
         return Ridge.from_gram(center, gram, n_rows, penalty)
 
 
-def search(game: HeldOutGame, axes: dict[str, tuple[float, ...]], start: Choice, kernels: tuple[bool, ...]) -> Choice:
+def search(losses: Losses, axes: dict[str, tuple[float, ...]], start: Choice, kernels: tuple[bool, ...]) -> Choice:
     """Walk from ``start`` along one axis after the other for as long as that is clearly better.
 
     Starting at a safe choice and moving only on evidence is what keeps thin data from running to extremes. Where the
     walk ends behind a model that learns nothing, which is the mean fill in other words, it starts there again. Features
     as they are, instead of standardised ones, want another ridge and width, so they get a walk of their own.
     """
-    best = _walk(game, axes, replace(start, standardize=kernels[0]))
+    best = _walk(losses, axes, replace(start, standardize=kernels[0]))
     nothing = best
     for name, value in LEARNS_NOTHING.items():
         nothing = _moved(nothing, name, value) if name in axes else nothing
-    if game.losses(nothing).mean() < game.losses(best).mean():
-        best = min(best, _walk(game, axes, nothing), key=lambda choice: game.losses(choice).mean())
+    if losses(nothing).mean() < losses(best).mean():
+        best = min(best, _walk(losses, axes, nothing), key=lambda choice: losses(choice).mean())
     for standardize in kernels[1:]:
         shape = {name: values for name, values in axes.items() if name in ("ridge", "width")}
-        other = _walk(game, shape, replace(best, standardize=standardize))
-        if clearly_better(game.losses(other), game.losses(best)):
+        other = _walk(losses, shape, replace(best, standardize=standardize))
+        if clearly_better(losses(other), losses(best)):
             best = other
     return best
 
 
-def _walk(game: HeldOutGame, axes: dict[str, tuple[float, ...]], start: Choice) -> Choice:
+def _walk(losses: Losses, axes: dict[str, tuple[float, ...]], start: Choice) -> Choice:
     best, moved = start, True
     while moved:
         moved = False
         for name, values in axes.items():
             for direction in (-1, 1):
-                while (further := _further(game, best, name, values, direction)) is not None:
+                while (further := _further(losses, best, name, values, direction)) is not None:
                     best, moved = further, True
     return best
 
 
-def _further(game: HeldOutGame, best: Choice, name: str, values: tuple[float, ...], direction: int) -> Choice | None:
+def _further(losses: Losses, best: Choice, name: str, values: tuple[float, ...], direction: int) -> Choice | None:
     """The first of the next two values that is clearly better: a gentle slope may take two steps to show."""
     position = values.index(getattr(best, name))
     for stride in (1, 2):
         if 0 <= position + stride * direction < len(values):
             candidate = _moved(best, name, values[position + stride * direction])
-            if clearly_better(game.losses(candidate), game.losses(best)):
+            if clearly_better(losses(candidate), losses(best)):
                 return candidate
-            if clearly_better(game.losses(best), game.losses(candidate)):
+            if clearly_better(losses(best), losses(candidate)):
                 return None
     return None
 

@@ -20,6 +20,8 @@ BLOCK_ROWS = 1024
 """Rows at a time: the work arrays of a block stay in cache, and threads share blocks."""
 SMALLEST_EIGENVALUE = 1e-8
 LARGEST_SCALED_FEATURE = 1e100
+SMALLEST_FEATURE = 1e-290
+"""Columns that stay below this are constant: their squares, and 1 over them, leave the range of numbers."""
 LARGE = 2**25
 """Features with more entries than this are kept in single precision."""
 
@@ -37,7 +39,7 @@ class Landmarks:
     def choose(cls, X: Any, n_landmarks: int, standardize: bool, rng: np.random.Generator) -> "Landmarks":
         """Random rows; features are divided by their standard deviations if they are to be standardised."""
         center, deviation = _center_and_deviation(X)
-        varies = deviation > 0
+        varies = deviation > SMALLEST_FEATURE
         scaling = np.where(varies, 1 / np.where(varies, deviation, 1), 0) if standardize else _common(deviation)
         chosen = np.sort(rng.permutation(X.shape[0])[:n_landmarks])
         rows = _scaled(X[chosen], center, scaling)
@@ -128,20 +130,22 @@ def row_blocks(n_rows: int) -> list[slice]:
 def _center_and_deviation(X: Any) -> tuple[FloatArray, FloatArray]:
     """Means (0 for sparse features, whose distances need no centre) and standard deviations, without overflow."""
     if sparse.issparse(X):
-        peak = max(np.abs(X.data).max(initial=0), np.finfo(float).tiny)
-        _, variance = mean_variance_axis((X / peak).astype(np.float64), axis=0)
-        # What is left of a constant column is rounding.
-        return np.zeros(X.shape[1]), np.sqrt(np.where(variance > 1e-24, variance, 0)) * peak
-    peak = np.maximum(np.abs(X).max(axis=0).astype(np.float64), np.finfo(float).tiny)
+        peak = np.maximum(np.asarray(abs(X).max(axis=0).todense()).ravel().astype(np.float64), SMALLEST_FEATURE)
+        _, variance = mean_variance_axis(sparse.csr_matrix(X.multiply(1 / peak)), axis=0)
+        return np.zeros(X.shape[1]), _without_rounding(np.sqrt(np.maximum(variance, 0))) * peak
+    peak = np.maximum(np.abs(X).max(axis=0).astype(np.float64), SMALLEST_FEATURE)
     scaled = X / peak
-    deviation = scaled.std(axis=0)
-    deviation[deviation < 1e-12] = 0
-    return scaled.mean(axis=0) * peak, deviation * peak
+    return scaled.mean(axis=0) * peak, _without_rounding(scaled.std(axis=0)) * peak
+
+
+def _without_rounding(deviation: FloatArray) -> FloatArray:
+    """What is left of a constant column, scaled to at most 1, is rounding."""
+    return np.where(deviation < 1e-12, 0, deviation)
 
 
 def _common(deviation: FloatArray) -> FloatArray:
     """One scaling for all features, which are then used as they are, up to a factor that keeps squares finite."""
-    return np.full(len(deviation), 1 / max(deviation.max(), np.finfo(float).tiny))
+    return np.full(len(deviation), 1 / max(deviation.max(initial=0), SMALLEST_FEATURE))
 
 
 def _scaled(X: Any, center: FloatArray, scaling: FloatArray) -> Any:

@@ -26,6 +26,8 @@ LOOSE, TIGHT = 1e-3, 1e-9
 LONGEST_STRIDE = 8.0
 """How many times a round's change the extrapolation may go; each squared step covers about its square in rounds."""
 LARGEST_LEVERAGE = 0.99
+LARGEST_VARIANCE = 1e4
+"""Of log-degrees. Where zeros are taken as exact S would grow for ever; degrees e¹⁰⁰ apart are zeros all the same."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,9 @@ class LatentModel:
 
     def prior(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean of the log-degrees of new rows, and the factor by which their covariance exceeds S."""
-        mean = self.estimates.intercept + (features - self.regression.center) @ self.estimates.coef
+        mean = np.empty((len(features), len(self.estimates.intercept)))
+        for block in row_blocks(len(features)):
+            mean[block] = self.estimates.intercept + (features[block] - self.regression.center) @ self.estimates.coef
         return mean, 1 + self.regression.leverage(features)
 
     def condition(self, features: FloatArray, shares: FloatArray, observed: BoolArray, mapper: Mapper = map) -> Rows:
@@ -136,19 +140,22 @@ def fit_latent_model(
     rounds = _Rounds(features, shares, observed, parameters, regression, mapper)
     start = rounds.start()
     changes: list[float] = []
-    previous: tuple[Estimates, Estimates] | None = None
-    current = start
+    stride = LONGEST_STRIDE
+    path, safe = [start], None
     converged = False
     while not converged and len(changes) < max_iter:
-        updated = rounds.update(current)
-        changes.append(rounds.change(current, updated))
+        updated = rounds.update(path[-1])
+        if safe is not None and rounds.evidence[-1] < rounds.evidence[-2]:
+            # The leap went too far: back to where it began, and on from there with shorter ones.
+            path, safe, stride = [safe], None, max(stride / 2, 1.0)
+            changes.append(changes[-1])
+            continue
+        changes.append(rounds.change(path[-1], updated))
         converged = changes[-1] <= tol
-        if previous is not None and not converged:
-            updated = _leap(*previous, updated)
-            previous = None
-        else:
-            previous = (current, updated)
-        current = updated
+        path, safe = [*path, updated], None
+        if len(path) == 3 and not converged and len(changes) < max_iter:
+            path, safe = [_leap(path[0], path[1], path[2], stride)], path[2]
+    current = path[-1]
     model = LatentModel(parameters, current, regression)
     rows = rounds.rows(current)
     evidence = model.find_modes(rows, mapper)
@@ -207,6 +214,8 @@ class _Rounds:
         S = estimates.S
         S = centred(S + S @ (slope / n_rows) @ S)
         typical = np.trace(S) / (n_labels - 1)
+        if typical > LARGEST_VARIANCE:
+            S, typical = S * (LARGEST_VARIANCE / typical), LARGEST_VARIANCE
         isotropic = typical * (np.eye(n_labels) - 1 / n_labels)
         prior_rows = self.parameters.prior_rows
         S = (n_rows * S + prior_rows * isotropic) / (n_rows + prior_rows)
@@ -275,19 +284,19 @@ def _modes(S: FloatArray, nu: float, rows: Rows, evidence: FloatArray, tol: floa
     return slope
 
 
-def _leap(first: Estimates, second: Estimates, third: Estimates) -> Estimates:
+def _leap(first: Estimates, second: Estimates, third: Estimates, longest: float) -> Estimates:
     """Extrapolate three iterates; S stays positive on the space of centred vectors."""
-    S = centred(_extrapolate(first.S, second.S, third.S))
+    S = centred(_extrapolate(first.S, second.S, third.S, longest))
     eigenvalues, vectors = np.linalg.eigh(S)
     smallest = np.linalg.eigvalsh(third.S)[1] / 10
     S = centred((vectors * np.maximum(eigenvalues, max(smallest, 0))) @ vectors.T)
-    mean = [np.vstack([each.intercept, each.coef]) for each in (first, second, third)]
-    leapt = _extrapolate(*mean)
+    means = [np.vstack([each.intercept, each.coef]) for each in (first, second, third)]
+    leapt = _extrapolate(means[0], means[1], means[2], longest)
     return replace(third, S=S, intercept=leapt[0], coef=leapt[1:])
 
 
-def _extrapolate(first: FloatArray, second: FloatArray, third: FloatArray) -> FloatArray:
+def _extrapolate(first: FloatArray, second: FloatArray, third: FloatArray, longest: float) -> FloatArray:
     step, bend = second - first, third - 2 * second + first
     size = np.linalg.norm(bend)
-    stride = np.clip(np.linalg.norm(step) / size, 1, LONGEST_STRIDE) if size > 0 else 1.0
+    stride = np.clip(np.linalg.norm(step) / size, 1, longest) if size > 0 else 1.0
     return np.asarray(first + 2 * stride * step + stride**2 * bend)

@@ -14,6 +14,10 @@ from hidldl.validation import BoolArray, FloatArray
 
 BLOCK_ENTRIES = 2**20
 """Draws at a time: a few megabytes."""
+COUNTS_THAT_SCATTER = 1e9
+"""Larger counts scatter by less than a ten-thousandth; they are taken as they are."""
+LARGEST_COUNT = 1e200
+SMALLEST_MASS = 1e-150
 
 
 @dataclass(frozen=True)
@@ -22,21 +26,27 @@ class Draws:
 
     normals: FloatArray
     noise: FloatArray
+    spread: float = 1.0
+    """Factor on the posterior's standard deviations, in log-degrees and in counts alike."""
 
     @classmethod
-    def shared(cls, rng: np.random.Generator, n_draws: int, n_labels: int) -> "Draws":
+    def shared(cls, rng: np.random.Generator, n_draws: int, n_labels: int, spread: float = 1.0) -> "Draws":
         """Draws that all rows share, in pairs that cancel: means over them are steadier than over independent ones."""
         half = rng.standard_normal((2, 1, n_labels, (n_draws + 1) // 2))
-        return cls(*np.concatenate([half, -half], axis=3))
+        normals, noise = np.concatenate([half, -half], axis=3)
+        return cls(normals, noise, spread)
 
     @classmethod
-    def independent(cls, rng: np.random.Generator, n_rows: int, n_draws: int, n_labels: int) -> "Draws":
+    def independent(
+        cls, rng: np.random.Generator, n_rows: int, n_draws: int, n_labels: int, spread: float = 1.0
+    ) -> "Draws":
         """Draws of each row's own."""
-        return cls(*rng.standard_normal((2, n_rows, n_labels, n_draws)))
+        normals, noise = rng.standard_normal((2, n_rows, n_labels, n_draws))
+        return cls(normals, noise, spread)
 
     def times(self, spread: float) -> "Draws":
-        """Posterior draws that lie ``spread`` times as far from the mode."""
-        return Draws(spread * self.normals, spread * self.noise)
+        """The same draws with another spread."""
+        return Draws(self.normals, self.noise, spread)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -46,7 +56,7 @@ class Draws:
 
 def expected_degrees(model: LatentModel, rows: Rows, block: slice, draws: Draws) -> FloatArray:
     """softmax(z) for each draw of a block of rows: (rows, m, draws)."""
-    z = model.draw(rows, block, draws.normals, draws.noise)
+    z = model.draw(rows, block, draws.spread * draws.normals, draws.spread * draws.noise)
     z -= z.max(axis=1, keepdims=True)
     np.exp(z, out=z)
     z /= z.sum(axis=1, keepdims=True)
@@ -59,7 +69,7 @@ def mean_rows(model: LatentModel, rows: Rows, draws: Draws, mapper: Mapper = map
 
     def average(block: slice) -> None:
         mean = expected_degrees(model, rows, block, draws).mean(axis=2)
-        out[block] = share_out(np.where(rows.observed[block], 0, mean), rows.shares[block])
+        out[block] = complete(np.where(rows.observed[block], 0, mean), rows.shares[block])
 
     for _ in mapper(average, draw_blocks(len(out), draws)):
         pass
@@ -75,11 +85,13 @@ def relative_rows(model: LatentModel, rows: Rows, draws: Draws, seed: int, mappe
 
     def decide(block: slice) -> None:
         D = draw_degrees(model, rows, block, draws, True, np.random.default_rng([seed, block.start]))
-        mean = D.mean(axis=2)
+        mean, observed = D.mean(axis=2), rows.observed[block]
         total = D + mean[..., None]
         error = np.divide(np.abs(D - mean[..., None]), total, out=np.zeros_like(D), where=total > 0).mean(axis=2)
         absent = (D > 0).mean(axis=2) < error
-        out[block] = share_out(np.where(rows.observed[block] | absent, 0, mean), rows.shares[block])
+        # Somebody must hold the row's mass: the observed labels, or else the largest.
+        absent &= observed.any(axis=1, keepdims=True) | (mean < mean.max(axis=1, keepdims=True))
+        out[block] = complete(np.where(observed | absent, 0, mean), rows.shares[block])
 
     for _ in mapper(decide, draw_blocks(len(out), draws)):
         pass
@@ -92,9 +104,11 @@ def draw_degrees(
     """Draws of complete rows, (rows, m, draws): on the simplex, and the observed part in its exact proportions."""
     D = expected_degrees(model, rows, block, draws)
     observed, shares = rows.observed[block, :, None], rows.shares[block, :, None]
-    ratio = np.where(observed, 0, D / _observed_mass(D, observed))
-    counts, seen = _scatter(ratio, model.parameters.nu, zeros, rng)
-    return (counts + seen * shares) / (seen + counts.sum(axis=1, keepdims=True))
+    counts, seen = _scatter(np.where(observed, 0, D / _observed_mass(D, observed)), model, draws, zeros, rng)
+    seen = np.where(observed.any(axis=1, keepdims=True), seen, 0)
+    total = seen + counts.sum(axis=1, keepdims=True)
+    # A row of which nothing is known can draw no count at all.
+    return np.where(total > 0, (counts + seen * shares) / np.where(total > 0, total, 1), D)
 
 
 def draw_lost_share(
@@ -106,14 +120,15 @@ def draw_lost_share(
         D = expected_degrees(model, rows, block, draws)
         its_own = np.where(lost[block, :, None], D, 0).sum(axis=1, keepdims=True)
         ratio = its_own / _observed_mass(D, rows.observed[block, :, None])
-        counts, seen = _scatter(ratio, model.parameters.nu, zeros, rng)
+        counts, seen = _scatter(ratio, model, draws, zeros, rng)
         out[block] = (counts / (counts + seen))[:, 0]
     return out
 
 
-def share_out(hidden: FloatArray, shares: FloatArray) -> FloatArray:
+def complete(hidden: FloatArray, shares: FloatArray) -> FloatArray:
     """Rows with these hidden degrees, in which the observed labels share the rest as they did."""
-    return hidden + np.maximum(1 - hidden.sum(axis=-1, keepdims=True), 0) * shares
+    rows = hidden + np.maximum(1 - hidden.sum(axis=1, keepdims=True), 0) * shares
+    return rows / rows.sum(axis=1, keepdims=True)
 
 
 def draw_blocks(n_rows: int, draws: Draws) -> list[slice]:
@@ -124,15 +139,22 @@ def draw_blocks(n_rows: int, draws: Draws) -> list[slice]:
 
 
 def _observed_mass(D: FloatArray, observed: BoolArray) -> FloatArray:
+    """The mass of the observed labels in each draw; 1 where there are none, so that degrees are their own ratios."""
     mass = np.where(observed, D, 0).sum(axis=1, keepdims=True)
-    return np.asarray(np.maximum(mass, np.finfo(float).tiny))
+    return np.where(observed.any(axis=1, keepdims=True), np.maximum(mass, SMALLEST_MASS), 1)
 
 
-def _scatter(ratio: FloatArray, nu: float, zeros: bool, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Pseudo-counts of hidden labels and of all observed ones, which count nu on average; ``ratio`` is their ratio."""
+def _scatter(
+    ratio: FloatArray, model: LatentModel, draws: Draws, zeros: bool, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Pseudo-counts of hidden labels and of all observed ones, which count nu on average; ``ratio`` is their ratio.
+
+    A spread s leaves nu / s² counts: shares of counts scatter by one over the root of their number.
+    """
+    nu = model.parameters.nu / draws.spread**2
     seen = rng.gamma(nu, size=(len(ratio), 1, ratio.shape[2]))
-    # Beyond this a count has no digits left to scatter.
-    ratio = np.minimum(ratio, 1e12)
-    if zeros:
-        return rng.poisson(ratio * seen).astype(float), np.full_like(seen, nu)
-    return rng.gamma(nu * ratio), seen
+    if not zeros:
+        return rng.gamma(np.minimum(nu * ratio, LARGEST_COUNT)), seen
+    expected = np.minimum(ratio * seen, LARGEST_COUNT)
+    counts = rng.poisson(np.minimum(expected, COUNTS_THAT_SCATTER))
+    return np.where(expected < COUNTS_THAT_SCATTER, counts, expected), np.full_like(seen, nu)

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 from tqdm import tqdm
 
-from hidldl.base import Recoverer
+from hidldl.base import DivergenceError, Recoverer
 from hidldl.metrics import MEASURES
 from hidldl.recovery.hidldl import ALPHAS, N_DRAWS, HidLDL
 from hidldl.selection import Candidate, Selection, choose, enough_rows, play
@@ -23,6 +23,7 @@ from hidldl.validation import (
     check_choice,
     check_flag,
     check_number,
+    check_workers,
     random_generator,
 )
 
@@ -32,7 +33,8 @@ class SelfTuned(Recoverer):
 
     In each draw half of the rows that can afford it lose one more label; every candidate recovers the table, and its
     rows, over the labels that had been observed, are compared with what was observed. Everything compared is data
-    that the user has. The recoverer's own parameters stay where no candidate is clearly better.
+    that the user has. The recoverer's own parameters stay where no candidate is clearly better. Rows must sum to 1 over
+    their observed labels, for recoverers of the incomplete setting too.
 
     Parameters
     ----------
@@ -92,15 +94,16 @@ class SelfTuned(Recoverer):
 
     @property
     def _tuned(self) -> Recoverer:
-        return HidLDL() if self.recoverer is None else self.recoverer
+        if self.recoverer is None:
+            return HidLDL()
+        if not isinstance(self.recoverer, Recoverer):
+            raise TypeError(f"recoverer must be a Recoverer, such as HidLDL(), got {self.recoverer!r}.")
+        return self.recoverer
 
     @property
     def _keeps_proportions(self) -> bool:
-        return self._tuned._keeps_proportions
-
-    @property
-    def _may_be_partial(self) -> bool:  # type: ignore[override]
-        return self._tuned._may_be_partial
+        chosen = self.recoverer_ if hasattr(self, "recoverer_") else self._tuned
+        return bool(chosen._keeps_proportions)
 
     @property
     def _min_rows(self) -> int:  # type: ignore[override]
@@ -108,6 +111,7 @@ class SelfTuned(Recoverer):
 
     def _check_parameters(self, n_rows: int, n_labels: int) -> None:
         check_choice(self.measure, "measure", tuple(MEASURES))
+        check_workers(self.n_jobs)
         check_number(self.n_draws, "n_draws", at_least=1, integer=True)
         check_flag(self.verbose, "verbose")
         for candidate in self._candidates():
@@ -116,14 +120,14 @@ class SelfTuned(Recoverer):
     def _candidates(self) -> list[Candidate]:
         """The recoverer as it is, which is the safe choice, and then the grid."""
         grid = list(ParameterGrid({"alpha": ALPHAS} if self.grid is None else self.grid))
-        present = self._tuned.get_params()
-        unknown = sorted({name for candidate in grid for name in candidate if name not in present})
-        if unknown:
-            raise ValueError(
-                f"grid names {unknown[0]!r}: {type(self._tuned).__name__} has no parameter {unknown[0]!r}."
-            )
-        current = {name: present[name] for name in grid[0]}
-        return [current, *(candidate for candidate in grid if candidate != current)]
+        present, kind = self._tuned.get_params(), type(self._tuned).__name__
+        names = {name for candidate in grid for name in candidate}
+        for name in sorted(names - present.keys()):
+            remedy = "give a grid" if self.grid is None else "take it out of the grid"
+            raise ValueError(f"{kind} has no parameter {name!r}; {remedy}.")
+        current = {name: present[name] for name in sorted(names)}
+        tried = [{**current, **candidate} for candidate in grid]
+        return [current, *(candidate for candidate in tried if candidate != current)]
 
     def _recover(self, prepared: Any, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
         rng = random_generator(self.random_state)
@@ -161,7 +165,7 @@ class SelfTuned(Recoverer):
 
 
 class _Trial:
-    """Fits a candidate; what does not depend on alpha, such as the graph, is made once."""
+    """Fits a candidate; what does not depend on alpha, such as the graph, is made once by each process."""
 
     def __init__(self, recoverer: Recoverer, X: Any, seed: int) -> None:
         self.recoverer, self.X, self.seed = recoverer, X, seed
@@ -176,7 +180,7 @@ class _Trial:
                 self._prepared[key] = model._prepare(self.X, shares)
             try:
                 model._fit_prepared(self._prepared[key], self.X, ObservedRows(shares, mask, None))
-            except ValueError:  # it diverged, and so loses
+            except DivergenceError:
                 return np.full_like(shares, np.nan)
         return np.asarray(model.distributions_)
 

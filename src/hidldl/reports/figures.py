@@ -78,6 +78,32 @@ def recovery_figure(
     return figure
 
 
+def interval_figure(
+    true: FloatArray,
+    handed_in: FloatArray,
+    observed: BoolArray,
+    recovered: tuple[FloatArray, FloatArray, FloatArray],
+    label_names: Sequence[str],
+    title: str,
+) -> "Figure":
+    """One row: handed in, and recovered with its intervals (estimate, low, high), beside the truth."""
+    estimate, low, high = recovered
+    figure = new_figure(9, 3.4)
+    axes = figure.subplots(1, 2, sharey=True)
+    _draw_row(axes[0], handed_in, label_names, HANDED_IN_COLOR)
+    _mark_hidden(axes[0], observed)
+    axes[0].set(title="as handed in", ylabel="degree")
+    _draw_row(axes[1], estimate, label_names, RECOVERED_COLOR)
+    positions = np.arange(len(true))
+    whiskers = np.array([estimate - low, high - estimate]).clip(0)
+    axes[1].errorbar(positions, estimate, whiskers, fmt="none", ecolor=MUTED_COLOR, capsize=3, label="90 % interval")
+    axes[1].plot(positions, true, ls="", marker="D", ms=5, color=TRUE_COLOR, label="true degree")
+    axes[1].set_title("recovered")
+    axes[1].legend(frameon=False, fontsize=8)
+    figure.suptitle(title, fontsize=11)
+    return figure
+
+
 def _draw_row(ax: "Axes", values: FloatArray, label_names: Sequence[str], color: str) -> Any:
     bars = ax.bar(np.arange(len(values)), values, color=color)
     ax.set_xticks(np.arange(len(values)), label_names)
@@ -98,7 +124,7 @@ def _draw_comparison(
     series = (
         ("true", true, TRUE_COLOR),
         ("handed in", handed_in, HANDED_IN_COLOR),
-        ("recovered by HidLDL", recovered, RECOVERED_COLOR),
+        ("recovered", recovered, RECOVERED_COLOR),
     )
     for shift, (label, values, color) in zip((-0.27, 0, 0.27), series, strict=True):
         ax.bar(positions + shift, values, width=0.27, color=color, label=label)
