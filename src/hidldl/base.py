@@ -65,10 +65,12 @@ class _DistributionEstimator(BaseEstimator, metaclass=ABCMeta):
     def _check_parameters(self, n_rows: int, n_labels: int) -> None:
         """Refuse parameters that cannot be used with n rows and m labels."""
 
-    def _record_convergence(self, history: dict[str, FloatArray], converged: bool, what: str) -> None:
+    def _record_convergence(
+        self, history: dict[str, FloatArray], converged: bool, what: str, n_iter: int | None = None
+    ) -> None:
         """Set ``history_``, ``n_iter_`` and ``converged_``; warn if the method stopped before it was done."""
         self.history_ = history
-        self.n_iter_ = len(next(iter(history.values())))
+        self.n_iter_ = len(next(iter(history.values()))) if n_iter is None else n_iter
         self.converged_ = converged
         if not converged:
             warn_user(

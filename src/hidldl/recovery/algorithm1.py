@@ -21,6 +21,7 @@ class Solution:
     D: FloatArray
     history: dict[str, FloatArray]
     converged: bool
+    n_iter: int
 
 
 def solve(
@@ -56,8 +57,8 @@ def solve(
             Lambda_B = Lambda_B + rho * (D - B)
             proportion_gaps.append(np.abs(D - B).max())
         if max(low_rank_gaps[-1], proportion_gaps[-1] if constraint else 0) < tol:
-            return Solution(D, _history(low_rank_gaps, proportion_gaps), converged=True)
-    return Solution(D, _history(low_rank_gaps, proportion_gaps), converged=False)
+            return Solution(D, history_of(low_rank_gaps, proportion_gaps), True, len(low_rank_gaps))
+    return Solution(D, history_of(low_rank_gaps, proportion_gaps), False, max_iter)
 
 
 def shrink_singular_values(Y: FloatArray, threshold: float) -> FloatArray:
@@ -67,14 +68,19 @@ def shrink_singular_values(Y: FloatArray, threshold: float) -> FloatArray:
     of n × m. Singular values lose half their digits in Y'Y, but only those far below the largest one, which
     carry as little of Y.
     """
+    return Y if threshold == 0 else Y @ shrinkage(Y.T @ Y, threshold)
+
+
+def shrinkage(gram: FloatArray, threshold: float) -> FloatArray:
+    """The m × m matrix by which Y is multiplied to shrink its singular values, from Y'Y."""
     if threshold == 0:
-        return Y
-    eigenvalues, V = np.linalg.eigh(Y.T @ Y)
+        return np.eye(len(gram), dtype=gram.dtype)
+    eigenvalues, V = np.linalg.eigh(gram)
     singular_values = np.sqrt(np.maximum(eigenvalues, 0))
     kept = singular_values > threshold
     factors = np.zeros_like(singular_values)
     factors[kept] = 1 - threshold / singular_values[kept]
-    return Y @ ((V * factors) @ V.T)
+    return (V * factors) @ V.T
 
 
 def impose_proportions(Y: FloatArray, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
@@ -83,7 +89,8 @@ def impose_proportions(Y: FloatArray, D_obs: FloatArray, observed: BoolArray) ->
     return np.where(observed, scaling * D_obs, Y)
 
 
-def _history(low_rank_gaps: list[float], proportion_gaps: list[float]) -> dict[str, FloatArray]:
+def history_of(low_rank_gaps: list[float], proportion_gaps: list[float]) -> dict[str, FloatArray]:
+    """The residuals by the names that ``history_`` gives them."""
     history = {"low_rank": np.array(low_rank_gaps)}
     if proportion_gaps:
         history["proportions"] = np.array(proportion_gaps)

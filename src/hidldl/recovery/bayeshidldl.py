@@ -1,22 +1,18 @@
 """BayesHidLDL: hidden labels as a missing-data problem, with uncertainty and without parameters to choose."""
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from joblib import effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from hidldl.base import Recoverer
+from hidldl.parallel import Mapper, threads
 from hidldl.recovery.heldout import AXES, Choice, HeldOutGame, search
 from hidldl.recovery.kernelmean import Landmarks
-from hidldl.recovery.latent import Mapper, Rows, fit_latent_model
+from hidldl.recovery.latent import Rows, fit_latent_model
 from hidldl.recovery.posterior import Draws, draw_blocks, draw_degrees, mean_rows, relative_rows
 from hidldl.validation import (
     AUTO,
@@ -179,7 +175,7 @@ class BayesHidLDL(Recoverer):
         if D_obs is None and observed is None:
             return super().predict(X)
         rows, frame = self._new_rows(X, D_obs, observed)
-        with _threads(self.n_jobs) as mapper:
+        with threads(self.n_jobs) as mapper:
             distributions = self._estimate(rows, mapper)
         self._refuse_overflow(distributions)
         return _like(frame, distributions)
@@ -221,7 +217,7 @@ class BayesHidLDL(Recoverer):
             hidden = np.where(rows.observed[block, :, None], 0, D).sum(axis=1)
             mass[:, block] = np.quantile(hidden, tails, axis=1)
 
-        with _threads(self.n_jobs) as mapper:
+        with threads(self.n_jobs) as mapper:
             list(mapper(bound, draw_blocks(len(rows.shares), draws)))
         low, high = (_like(frame, side) for side in bounds)
         return Intervals(low, high, *(side if frame is None else pd.Series(side, index=frame.index) for side in mass))
@@ -265,7 +261,7 @@ class BayesHidLDL(Recoverer):
             D = draw_degrees(self._model, rows, block, draws, self._zeros, rng)
             out[:, block] = D.transpose(2, 0, 1)
 
-        with _threads(self.n_jobs) as mapper:
+        with threads(self.n_jobs) as mapper:
             list(mapper(draw, draw_blocks(n_rows, Draws.shared(np.random.default_rng(0), n_samples, n_labels))))
         return out
 
@@ -273,7 +269,7 @@ class BayesHidLDL(Recoverer):
     def spread_(self) -> float:
         check_is_fitted(self)
         if self._spread is None:
-            with _threads(self.n_jobs) as mapper:
+            with threads(self.n_jobs) as mapper:
                 self._spread = self._game.calibrate(self._choice, self._seed, mapper)
             self._game.forget()
         return self._spread
@@ -298,7 +294,7 @@ class BayesHidLDL(Recoverer):
         self._zeros = bool((shares[observed] == 0).any())
         rng = random_generator(self.random_state)
         self._seed = int(rng.integers(2**31))
-        with _threads(self.n_jobs) as mapper:
+        with threads(self.n_jobs) as mapper:
             self._choose(prepared, shares, observed, rng, mapper)
             landmarks = Landmarks.choose(prepared, self.n_landmarks, self._choice.standardize, rng)
             self._features = landmarks.with_width(self._choice.width)
@@ -351,7 +347,7 @@ class BayesHidLDL(Recoverer):
 
     def _predict(self, X: Any) -> FloatArray:
         nothing = np.zeros((X.shape[0], len(self.covariance_)))
-        with _threads(self.n_jobs) as mapper:
+        with threads(self.n_jobs) as mapper:
             mean, scale = self._model.prior(self._features(X))
             return self._estimate(Rows(nothing, nothing.astype(bool), mean, scale, nothing), mapper)
 
@@ -377,7 +373,7 @@ class BayesHidLDL(Recoverer):
         check_same_rows(X, features.shape[0], given)
         check_same_labels(self.label_names_, n_labels, given)
         shares, mask = given.degrees.astype(np.float64, order="C"), given.observed.copy(order="C")
-        with _threads(self.n_jobs) as mapper:
+        with threads(self.n_jobs) as mapper:
             rows = self._model.condition(self._features(features), shares, mask, mapper)
         if given.frame is None and isinstance(X, pd.DataFrame):
             return rows, pd.DataFrame(shares, index=X.index, columns=self.label_names_)
@@ -386,15 +382,3 @@ class BayesHidLDL(Recoverer):
 
 def _like(frame: pd.DataFrame | None, values: FloatArray) -> Any:
     return values if frame is None else pd.DataFrame(values, index=frame.index, columns=frame.columns)
-
-
-@contextmanager
-def _threads(n_jobs: int | None) -> Iterator[Mapper]:
-    """``map`` over that many threads; BLAS keeps to one each, so that results do not depend on their number."""
-    with threadpool_limits(limits=1, user_api="blas"):
-        workers = effective_n_jobs(n_jobs)
-        if workers == 1:
-            yield map
-            return
-        with ThreadPoolExecutor(workers) as pool:
-            yield pool.map

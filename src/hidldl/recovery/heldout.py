@@ -12,8 +12,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from hidldl.parallel import Mapper
 from hidldl.recovery.kernelmean import KernelMap, Landmarks, Ridge
-from hidldl.recovery.latent import Fit, LatentModel, Mapper, Parameters, Rows, fit_latent_model
+from hidldl.recovery.latent import Fit, LatentModel, Parameters, Rows, fit_latent_model
 from hidldl.recovery.posterior import Draws, draw_lost_share, mean_rows
 from hidldl.selection import FEWEST_ROWS, Selection, clearly_better, hide_again, judge, renormalised
 from hidldl.validation import BoolArray, FloatArray, IntArray

@@ -1,7 +1,7 @@
 """HidLDL: the paper's method."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
@@ -11,6 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from hidldl.base import Learner, Recoverer
 from hidldl.graph import graph_laplacian, nearest_neighbors, typical_distance, weighted_graph
 from hidldl.learners.sabfgs import SABFGS
+from hidldl.parallel import threads
+from hidldl.recovery import exact
 from hidldl.recovery.algorithm1 import Solution, solve
 from hidldl.recovery.following import FollowingLearner
 from hidldl.selection import Candidate, Selection, choose, enough_rows, play
@@ -19,8 +21,10 @@ from hidldl.validation import (
     BoolArray,
     FloatArray,
     RandomState,
+    check_choice,
     check_flag,
     check_number,
+    check_workers,
     random_generator,
 )
 
@@ -28,12 +32,18 @@ DEFAULT_ALPHA = 16.0
 ALPHAS = tuple(2.0**exponent for exponent in (-10, -6, -3, -1, 0, 1, 2, 3, 4, 5, 6))
 """What ``alpha="auto"`` chooses from: below, the trace norm does nothing; beyond, Algorithm 1 diverges."""
 N_DRAWS = 4
+COMPILED_FROM = 1_000_000
+"""Entries of D_obs from which Algorithm 1 runs compiled; below, loading the compiler takes longer than it saves."""
+STOPS = {"algorithm1": (100, 1e-3), "exact": (10_000, 1e-5)}
+"""Each solver's own ``max_iter`` and ``tol``."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Graph:
     laplacian: sparse.csr_array
     sigma: float
+    iterate: exact.Iterate | None = None
+    """Where the exact solver ended: the next alpha of a path starts there."""
 
 
 class HidLDL(Recoverer):
@@ -46,7 +56,7 @@ class HidLDL(Recoverer):
         subject to  rows of D on the simplex, and k_i * d_obs_i = d_i on the observed labels of row i
 
     G is the Laplacian of the graph that connects rows if either is among the other's nearest neighbours, with
-    weights exp(-distance² / (2 sigma²)). Solved by the paper's Algorithm 1 (ADMM).
+    weights exp(-distance² / (2 sigma²)). Solved by the paper's Algorithm 1 (ADMM), which stops on its way, or exactly.
 
     Parameters
     ----------
@@ -62,10 +72,15 @@ class HidLDL(Recoverer):
     constraint : bool, default=True
         Keep the observed proportions. False is the paper's ablation "w/o Cons": ``distributions_`` is then on
         the simplex only.
+    solver : "algorithm1" or "exact", default="algorithm1"
+        "exact" finds the problem's optimum, with a duality gap that certifies it; it needs the constraint.
     rho, step : float, default=2 and 0.01
-        Penalty of the ADMM and length of its gradient step.
-    max_iter, tol : int and float, default=100 and 1e-3
-        Stop after ``max_iter`` iterations, or when the splits agree within ``tol`` in every entry.
+        Penalty of the ADMM and length of its gradient step; for Algorithm 1 only.
+    max_iter, tol : int and float, optional
+        Algorithm 1 stops after ``max_iter`` iterations (100), or when the splits agree within ``tol`` (1e-3) in every
+        entry. The exact solver stops after 10,000, or when the duality gap is at most ``tol`` (1e-5) of the objective.
+    n_jobs : int or None
+        Threads of Algorithm 1 for tables of a million entries and more; the result does not depend on their number.
     random_state : int, Generator, RandomState or None
         Seed of the learner behind ``predict`` and of the labels that ``alpha="auto"`` hides again; with a given alpha
         the recovery draws nothing.
@@ -87,9 +102,12 @@ class HidLDL(Recoverer):
     learner_ : SABFGS
         The learner behind ``predict``, trained on ``distributions_`` when it is first needed. Until then the
         model holds a copy of X.
+    duality_gap_ : float
+        How far above the optimum the objective can be, relative to it; with ``solver="exact"`` only.
     history_ : dict
         Largest difference after each iteration between D and its low-rank split (``"low_rank"``) and its
-        proportional split (``"proportions"``).
+        proportional split (``"proportions"``). For the exact solver, every ten iterations, the best ``"objective"`` and
+        relative ``"gap"`` so far.
     n_iter_, converged_ : int, bool
         How many iterations ran, and whether ``tol`` was reached.
 
@@ -118,20 +136,24 @@ class HidLDL(Recoverer):
         n_neighbors: int | None = None,
         sigma: float | Auto = 1.0,
         constraint: bool = True,
+        solver: Literal["algorithm1", "exact"] = "algorithm1",
         rho: float = 2.0,
         step: float = 0.01,
-        max_iter: int = 100,
-        tol: float = 1e-3,
+        max_iter: int | None = None,
+        tol: float | None = None,
+        n_jobs: int | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.alpha = alpha
         self.n_neighbors = n_neighbors
         self.sigma = sigma
         self.constraint = constraint
+        self.solver = solver
         self.rho = rho
         self.step = step
         self.max_iter = max_iter
         self.tol = tol
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     @property
@@ -147,8 +169,15 @@ class HidLDL(Recoverer):
         check_number(self.alpha, "alpha", at_least=0, or_auto=True)
         check_number(self.sigma, "sigma", above=0, or_auto=True)
         check_flag(self.constraint, "constraint")
-        check_number(self.max_iter, "max_iter", at_least=1, integer=True)
-        check_number(self.tol, "tol", at_least=0)
+        check_choice(self.solver, "solver", tuple(STOPS))
+        if self.solver == "exact" and not self.constraint:
+            raise ValueError(
+                'solver="exact" needs constraint=True: without it the observed rows do not enter the problem at all, '
+                "only Algorithm 1's start."
+            )
+        check_workers(self.n_jobs)
+        check_number(self._max_iter, "max_iter", at_least=1, integer=True)
+        check_number(self._tol, "tol", at_least=0)
         for name in ("rho", "step"):
             check_number(getattr(self, name), name, above=0)
         if self.n_neighbors is not None:
@@ -171,24 +200,44 @@ class HidLDL(Recoverer):
         self.sigma_ = prepared.sigma
         self.alpha_, self.selection_ = self._choose_alpha(prepared, D_obs, observed)
         solution = self._solve(prepared, D_obs, observed, self.alpha_)
-        residual = max(gaps[-1] for gaps in solution.history.values())
-        self._record_convergence(
-            solution.history, solution.converged, f"the residual is {residual:.2g}, tol is {self.tol:g}"
-        )
-        return solution.D
+        if self.solver == "exact":
+            self.duality_gap_ = float(solution.history["gap"][-1])
+            what = f"the duality gap is {self.duality_gap_:.2g} of the objective, tol is {self._tol:g}"
+        else:
+            residual = max(gaps[-1] for gaps in solution.history.values())
+            what = f"the residual is {residual:.2g}, tol is {self._tol:g}"
+        self._record_convergence(solution.history, solution.converged, what, solution.n_iter)
+        return solution.D.astype(D_obs.dtype, copy=False)
+
+    @property
+    def _max_iter(self) -> int:
+        return STOPS[self.solver][0] if self.max_iter is None else self.max_iter
+
+    @property
+    def _tol(self) -> float:
+        return STOPS[self.solver][1] if self.tol is None else self.tol
 
     def _solve(self, graph: _Graph, D_obs: FloatArray, observed: BoolArray, alpha: float) -> Solution:
-        return solve(
-            graph.laplacian,
-            D_obs,
-            observed,
-            alpha=alpha,
-            rho=self.rho,
-            step=self.step,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            constraint=self.constraint,
-        )
+        if self.solver == "exact":
+            doubled = (graph.laplacian.astype(np.float64), D_obs.astype(np.float64), observed)
+            problem = exact.ConvexProblem(*doubled, alpha)
+            solution, graph.iterate = exact.solve(problem, max_iter=self._max_iter, tol=self._tol, start=graph.iterate)
+            return solution
+        options: dict[str, Any] = {
+            "alpha": alpha,
+            "rho": self.rho,
+            "step": self.step,
+            "max_iter": self._max_iter,
+            "tol": self._tol,
+        }
+        if D_obs.size < COMPILED_FROM:
+            return solve(graph.laplacian, D_obs, observed, **options, constraint=self.constraint)
+        from hidldl.recovery import algorithm1_compiled
+
+        with threads(self.n_jobs) as mapper:
+            return algorithm1_compiled.solve(
+                graph.laplacian, D_obs, observed, **options, constraint=self.constraint, mapper=mapper
+            )
 
     def _choose_alpha(self, graph: _Graph, D_obs: FloatArray, observed: BoolArray) -> tuple[float, Selection | None]:
         """alpha as given, or by the re-hiding game; the paper's middle where too few rows can play."""

@@ -6,19 +6,15 @@ averages the posterior spread. A row's prior mean leaves the row itself out, or 
 matrix gives that in closed form.
 """
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import xlogy
 
+from hidldl.parallel import Mapper
 from hidldl.recovery.kernelmean import Ridge, row_blocks
 from hidldl.recovery.logisticnormal import draw_log_degrees, find_modes
 from hidldl.validation import BoolArray, FloatArray
-
-Mapper: TypeAlias = Callable[[Callable[..., Any], Iterable[Any]], Iterable[Any]]
-"""``map``, or the like that uses threads."""
 
 MAX_NEWTON = 20
 LOOSE, TIGHT = 1e-3, 1e-9

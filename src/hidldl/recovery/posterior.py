@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hidldl.recovery.latent import LatentModel, Mapper, Rows
+from hidldl.parallel import Mapper
+from hidldl.recovery.latent import LatentModel, Rows
 from hidldl.validation import BoolArray, FloatArray
 
 BLOCK_ENTRIES = 2**20

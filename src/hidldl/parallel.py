@@ -1,0 +1,24 @@
+"""Threads for code that lets go of the interpreter's lock: compiled loops and linear algebra."""
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+from joblib import effective_n_jobs
+from threadpoolctl import threadpool_limits
+
+Mapper: TypeAlias = Callable[[Callable[..., Any], Iterable[Any]], Iterable[Any]]
+"""``map``, or the like that uses threads."""
+
+
+@contextmanager
+def threads(n_jobs: int | None) -> Iterator[Mapper]:
+    """``map`` over that many threads; BLAS keeps to one each, so that results do not depend on their number."""
+    with threadpool_limits(limits=1, user_api="blas"):
+        workers = effective_n_jobs(n_jobs)
+        if workers == 1:
+            yield map
+            return
+        with ThreadPoolExecutor(workers) as pool:
+            yield pool.map
