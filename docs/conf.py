@@ -23,7 +23,10 @@ html_title = "hidldl"
 html_math_renderer = "mathml"
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False, "secondary_sidebar_items": ["page-toc"]}
 # Only the API has subpages to navigate.
-_PAGES = ("index", "start", "method", "methods", "theorem1", "reproduction", "results", "data", "changelog")
+_PAGES = (
+    *("index", "start", "bayes", "choosing", "method", "methods", "theorem1"),
+    *("reproduction", "results", "data", "changelog"),
+)
 html_sidebars = {page: [] for page in _PAGES}
 
 
