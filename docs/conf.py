@@ -24,7 +24,7 @@ html_math_renderer = "mathml"
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False, "secondary_sidebar_items": ["page-toc"]}
 # Only the API has subpages to navigate.
 _PAGES = (
-    *("index", "start", "bayes", "choosing", "method", "methods", "theorem1"),
+    *("index", "start", "bayes", "choosing", "method", "convergence", "methods", "theorem1"),
     *("reproduction", "results", "data", "changelog"),
 )
 html_sidebars = {page: [] for page in _PAGES}
