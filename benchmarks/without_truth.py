@@ -22,16 +22,15 @@ from joblib import Parallel, delayed
 from tqdm import tqdm
 
 from hidldl import MEASURES, SABFGS, BayesHidLDL, HidLDL, MeanFill, hide_labels, load_dataset, score
-from hidldl.experiments.paper import paper_figures
+from hidldl.experiments.paper import ALPHAS, paper_figures
 from hidldl.experiments.protocol import Condition
+from hidldl.experiments.runner import TEST_SHARE
 from hidldl.validation import BoolArray, FloatArray
 
 DATASETS = [name for name in paper_figures()["dataset"].unique() if name != "RAF-ML"]
 RATES, REPETITIONS = (0.5, 0.8), 5
-ALPHAS = 2.0 ** np.arange(-10, 11)
 FIVE = ("chebyshev", "clark", "canberra", "cosine", "intersection")
 LEVEL = 0.9
-TEST_SHARE = 0.2
 
 
 def oracle(X: Any, D_obs: FloatArray, observed: BoolArray, truth: FloatArray) -> HidLDL:

@@ -12,6 +12,21 @@ Mapper: TypeAlias = Callable[[Callable[..., Any], Iterable[Any]], Iterable[Any]]
 """``map``, or the like that uses threads."""
 
 
+BLOCK_ROWS = 1024
+"""Rows at a time, where nothing else decides: the work arrays of a block stay in cache, and threads share blocks."""
+
+
+def row_blocks(n_rows: int, size: int = BLOCK_ROWS) -> list[slice]:
+    """The rows in blocks, which no number of workers changes: sums over blocks are the same for any."""
+    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+
+
+def for_each(mapper: Mapper, task: Callable[[Any], None], items: Iterable[Any]) -> None:
+    """Run the task on every item; it writes its results where they belong."""
+    for _ in mapper(task, items):
+        pass
+
+
 @contextmanager
 def threads(n_jobs: int | None) -> Iterator[Mapper]:
     """``map`` over that many threads; BLAS keeps to one each, so that results do not depend on their number."""

@@ -20,6 +20,9 @@ Candidate: TypeAlias = dict[str, Any]
 Recovery: TypeAlias = Callable[[Candidate, FloatArray, BoolArray], FloatArray]
 """Recovered rows for a candidate, from observed shares and their mask."""
 
+MEASURE = "kl"
+"""A proper score: no recovery that is wrong on purpose does better in it."""
+N_DRAWS = 4
 SHARE_OF_ROWS = 0.5
 """Share of the rows that lose a label in a draw: the rest keeps the table as informative as it is."""
 SMALLEST_SHARE = 1e-6

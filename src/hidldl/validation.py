@@ -204,6 +204,7 @@ def check_number(
     at_least: float | None = None,
     at_most: float | None = None,
     above: float | None = None,
+    below: float | None = None,
     integer: bool = False,
     or_auto: bool = False,
 ) -> None:
@@ -222,6 +223,8 @@ def check_number(
         raise ValueError(f"{name} must be at most {at_most}, got {value!r}.")
     if above is not None and value <= above:
         raise ValueError(f"{name} must be greater than {above}, got {value!r}.")
+    if below is not None and value >= below:
+        raise ValueError(f"{name} must be below {below}, got {value!r}.")
 
 
 def check_flag(value: Any, name: str, *, or_auto: bool = False) -> None:

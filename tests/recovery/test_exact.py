@@ -4,7 +4,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from hidldl import HidLDL, hide_labels, make_distributions
+from hidldl import HidLDL, SelfTuned, hide_labels, make_distributions
 from hidldl.graph import graph_laplacian, similarity_graph
 from hidldl.recovery.exact import ConvexProblem, solve
 
@@ -100,6 +100,15 @@ def test_a_path_starts_each_problem_where_the_last_one_ended(hidden):
         assert np.allclose(model.distributions_, alone.distributions_, atol=1e-3)
         assert model.history_["objective"][-1] == pytest.approx(alone.history_["objective"][-1], rel=1e-6)
     assert path[1].n_iter_ < path[0].n_iter_
+
+
+def test_what_was_solved_before_does_not_matter_off_a_path(hidden):
+    games = [
+        SelfTuned(HidLDL(solver="exact", tol=1e-2), {"alpha": [0.5, 4.0]}, n_draws=2, n_jobs=n_jobs, random_state=0)
+        for n_jobs in (1, 2)
+    ]
+    tables = [game.fit(hidden.X, hidden.D_obs, hidden.observed).selection_.candidates for game in games]
+    assert tables[0].equals(tables[1])
 
 
 def test_single_precision_and_no_constraint(hidden):

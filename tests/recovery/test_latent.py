@@ -1,3 +1,5 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from scipy.special import softmax
@@ -69,8 +71,6 @@ def test_leaping_ends_where_walking_does_in_fewer_rounds(rate, monkeypatch):
 
 
 def test_the_result_does_not_depend_on_how_blocks_are_mapped():
-    from concurrent.futures import ThreadPoolExecutor
-
     x, D, _, _ = simulated(5000)
     D_obs, observed = hide_labels(D, 0.5, random_state=0)
     alone = fit_latent_model(x, D_obs, observed, Parameters(100.0, 1.0, 1.0), max_iter=20, tol=1e-3)

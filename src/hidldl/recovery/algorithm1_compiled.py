@@ -14,7 +14,7 @@ import numba
 import numpy as np
 from scipy import sparse
 
-from hidldl.parallel import Mapper
+from hidldl.parallel import Mapper, for_each, row_blocks
 from hidldl.recovery.algorithm1 import Solution, history_of, shrinkage
 from hidldl.validation import BoolArray, FloatArray
 
@@ -41,7 +41,7 @@ def solve(
     D, D_next, Y = D_obs.copy(), np.empty_like(D_obs), np.empty_like(D_obs)
     W = np.empty_like(D_obs) if constraint else np.empty((0, n_labels), D_obs.dtype)
     M = np.eye(n_labels, dtype=D_obs.dtype)
-    blocks = [(start, min(start + BLOCK_ROWS, n_rows)) for start in range(0, n_rows, BLOCK_ROWS)]
+    blocks = row_blocks(n_rows, BLOCK_ROWS)
     grams, gaps = np.empty((len(blocks), n_labels, n_labels)), np.empty((len(blocks), 2))
     sweep = _sweep_for(n_labels)
     graph = (laplacian.indptr, laplacian.indices, laplacian.data)
@@ -51,10 +51,10 @@ def solve(
 
         def task(k: int, finished: int = finished, D: FloatArray = D, D_next: FloatArray = D_next) -> None:
             rows = (D, D_next, Y, W, D_obs, observed)
-            sweep(*blocks[k], graph, rows, M, number(rho), number(step), finished == 0, constraint, grams[k], gaps[k])
+            first, last = blocks[k].start, blocks[k].stop
+            sweep(first, last, graph, rows, M, number(rho), number(step), finished == 0, constraint, grams[k], gaps[k])
 
-        for _ in mapper(task, range(len(blocks))):
-            pass
+        for_each(mapper, task, range(len(blocks)))
         if finished:
             low_rank, proportions = gaps.max(axis=0)
             low_rank_gaps.append(float(low_rank))

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from tqdm import tqdm
 
 from hidldl.base import Recoverer
-from hidldl.parallel import Mapper, threads
+from hidldl.parallel import Mapper, for_each, threads
 from hidldl.recovery.heldout import AXES, Choice, HeldOutGame, search
 from hidldl.recovery.kernelmean import Landmarks
 from hidldl.recovery.latent import Rows, fit_latent_model
@@ -200,9 +200,7 @@ class BayesHidLDL(Recoverer):
             Named tuple of ``low`` and ``high``, n × m, and ``hidden_mass_low`` and ``hidden_mass_high``, one per row.
         """
         check_is_fitted(self)
-        check_number(level, "level", above=0)
-        if level >= 1:
-            raise ValueError(f"level must be below 1, got {level!r}.")
+        check_number(level, "level", above=0, below=1)
         check_number(n_draws, "n_draws", at_least=2, integer=True)
         rows, frame = self._rows_of(X, D_obs, observed)
         draws = Draws.shared(random_generator(self._seed), n_draws, rows.shares.shape[1], self.spread_)
@@ -218,7 +216,7 @@ class BayesHidLDL(Recoverer):
             mass[:, block] = np.quantile(hidden, tails, axis=1)
 
         with threads(self.n_jobs) as mapper:
-            list(mapper(bound, draw_blocks(len(rows.shares), draws)))
+            for_each(mapper, bound, draw_blocks(len(rows.shares), *draws.shape))
         low, high = (_like(frame, side) for side in bounds)
         return Intervals(low, high, *(side if frame is None else pd.Series(side, index=frame.index) for side in mass))
 
@@ -262,7 +260,7 @@ class BayesHidLDL(Recoverer):
             out[:, block] = D.transpose(2, 0, 1)
 
         with threads(self.n_jobs) as mapper:
-            list(mapper(draw, draw_blocks(n_rows, Draws.shared(np.random.default_rng(0), n_samples, n_labels))))
+            for_each(mapper, draw, draw_blocks(n_rows, n_labels, n_samples))
         return out
 
     @property

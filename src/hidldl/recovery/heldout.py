@@ -16,11 +16,9 @@ from hidldl.parallel import Mapper
 from hidldl.recovery.kernelmean import KernelMap, Landmarks, Ridge
 from hidldl.recovery.latent import Fit, LatentModel, Parameters, Rows, fit_latent_model
 from hidldl.recovery.posterior import Draws, draw_lost_share, mean_rows
-from hidldl.selection import FEWEST_ROWS, Selection, clearly_better, hide_again, judge, renormalised
+from hidldl.selection import FEWEST_ROWS, MEASURE, Selection, clearly_better, hide_again, judge, renormalised
 from hidldl.validation import BoolArray, FloatArray, IntArray
 
-MEASURE = "kl"
-"""A proper score: no measure is better served by a recovery that is wrong on purpose."""
 N_FOLDS = 4
 MASKS = (3, 12)
 """Fewest and most masks; in between as many as give ``PLAYS`` losses in all."""

@@ -15,7 +15,7 @@ from hidldl.parallel import threads
 from hidldl.recovery import exact
 from hidldl.recovery.algorithm1 import Solution, solve
 from hidldl.recovery.following import FollowingLearner
-from hidldl.selection import Candidate, Selection, choose, enough_rows, play
+from hidldl.selection import MEASURE, N_DRAWS, Candidate, Selection, choose, enough_rows, play
 from hidldl.validation import (
     Auto,
     BoolArray,
@@ -31,9 +31,8 @@ from hidldl.validation import (
 DEFAULT_ALPHA = 16.0
 ALPHAS = tuple(2.0**exponent for exponent in (-10, -6, -3, -1, 0, 1, 2, 3, 4, 5, 6))
 """What ``alpha="auto"`` chooses from: below, the trace norm does nothing; beyond, Algorithm 1 diverges."""
-N_DRAWS = 4
 COMPILED_FROM = 1_000_000
-"""Entries of D_obs from which Algorithm 1 runs compiled; below, loading the compiler takes longer than it saves."""
+"""Entries of D_obs from which Algorithm 1 runs compiled; smaller tables are a matter of seconds without a compiler."""
 STOPS = {"algorithm1": (100, 1e-3), "exact": (10_000, 1e-5)}
 """Each solver's own ``max_iter`` and ``tol``."""
 
@@ -42,8 +41,8 @@ STOPS = {"algorithm1": (100, 1e-3), "exact": (10_000, 1e-5)}
 class _Graph:
     laplacian: sparse.csr_array
     sigma: float
-    iterate: exact.Iterate | None = None
-    """Where the exact solver ended: the next alpha of a path starts there."""
+    ended: tuple[FloatArray, exact.Iterate] | None = None
+    """Where the exact solver ended, for which rows: the next alpha of a path starts there."""
 
 
 class HidLDL(Recoverer):
@@ -221,7 +220,10 @@ class HidLDL(Recoverer):
         if self.solver == "exact":
             doubled = (graph.laplacian.astype(np.float64), D_obs.astype(np.float64), observed)
             problem = exact.ConvexProblem(*doubled, alpha)
-            solution, graph.iterate = exact.solve(problem, max_iter=self._max_iter, tol=self._tol, start=graph.iterate)
+            # Only the same rows, or the result would depend on what was solved before.
+            start = graph.ended[1] if graph.ended is not None and graph.ended[0] is D_obs else None
+            solution, last = exact.solve(problem, max_iter=self._max_iter, tol=self._tol, start=start)
+            graph.ended = (D_obs, last)
             return solution
         options: dict[str, Any] = {
             "alpha": alpha,
@@ -249,11 +251,11 @@ class HidLDL(Recoverer):
 
         rng = random_generator(self.random_state)
         candidates = [{"alpha": alpha} for alpha in ALPHAS]
-        losses = play(recover, candidates, D_obs, observed, measure="kl", n_draws=N_DRAWS, rng=rng)
+        losses = play(recover, candidates, D_obs, observed, measure=MEASURE, n_draws=N_DRAWS, rng=rng)
         if not enough_rows(losses):
             return DEFAULT_ALPHA, None
         chosen = choose(losses, safe=ALPHAS.index(DEFAULT_ALPHA))
-        return ALPHAS[chosen], Selection.of(candidates, losses, chosen, "kl", rng)
+        return ALPHAS[chosen], Selection.of(candidates, losses, chosen, MEASURE, rng)
 
     def _after_recovery(self, X: Any, distributions: FloatArray) -> None:
         # A seed drawn now, so that a copy made before the first prediction predicts the same.

@@ -14,10 +14,9 @@ from scipy.linalg import cho_solve, solve_triangular
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
+from hidldl.parallel import row_blocks
 from hidldl.validation import FloatArray
 
-BLOCK_ROWS = 1024
-"""Rows at a time: the work arrays of a block stay in cache, and threads share blocks."""
 SMALLEST_EIGENVALUE = 1e-8
 LARGEST_SCALED_FEATURE = 1e100
 SMALLEST_FEATURE = 1e-290
@@ -120,11 +119,6 @@ class Ridge:
             whitened = solve_triangular(self.factor, (features[block] - self.center).T, lower=True)
             out[block] += (whitened**2).sum(axis=0)
         return out
-
-
-def row_blocks(n_rows: int) -> list[slice]:
-    """The rows in blocks, which depend on nothing but their number: sums over blocks are the same for any workers."""
-    return [slice(start, min(start + BLOCK_ROWS, n_rows)) for start in range(0, n_rows, BLOCK_ROWS)]
 
 
 def _center_and_deviation(X: Any) -> tuple[FloatArray, FloatArray]:

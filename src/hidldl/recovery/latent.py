@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import xlogy
 
-from hidldl.parallel import Mapper
-from hidldl.recovery.kernelmean import Ridge, row_blocks
+from hidldl.parallel import Mapper, for_each, row_blocks
+from hidldl.recovery.kernelmean import Ridge
 from hidldl.recovery.logisticnormal import draw_log_degrees, find_modes
 from hidldl.validation import BoolArray, FloatArray
 
@@ -88,8 +88,7 @@ class LatentModel:
         def solve(block: slice) -> None:
             _modes(self.estimates.S, self.parameters.nu, rows.part(block), evidence[block], TIGHT)
 
-        for _ in mapper(solve, row_blocks(len(rows.mean))):
-            pass
+        for_each(mapper, solve, row_blocks(len(rows.mean)))
         return evidence
 
     def draw(self, rows: Rows, block: slice, normals: FloatArray, noise: FloatArray) -> FloatArray:
@@ -155,9 +154,8 @@ def fit_latent_model(
     model = LatentModel(parameters, current, regression)
     rows = rounds.rows(current)
     evidence = model.find_modes(rows, mapper)
-    evidences = np.array([*rounds.evidence[1:], evidence.mean()]) - parameters.nu * xlogy(shares, shares).sum() / len(
-        shares
-    )
+    entropy = -xlogy(shares, shares).sum() / len(shares)
+    evidences = np.array([*rounds.evidence[1:], evidence.mean()]) + parameters.nu * entropy
     history = {"change": np.array(changes), "evidence": evidences}
     return Fit(model, rows, history, converged)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hidldl.parallel import Mapper
+from hidldl.parallel import Mapper, for_each, row_blocks
 from hidldl.recovery.latent import LatentModel, Rows
 from hidldl.validation import BoolArray, FloatArray
 
@@ -72,8 +72,7 @@ def mean_rows(model: LatentModel, rows: Rows, draws: Draws, mapper: Mapper = map
         mean = expected_degrees(model, rows, block, draws).mean(axis=2)
         out[block] = complete(np.where(rows.observed[block], 0, mean), rows.shares[block])
 
-    for _ in mapper(average, draw_blocks(len(out), draws)):
-        pass
+    for_each(mapper, average, draw_blocks(len(out), *draws.shape))
     return out
 
 
@@ -94,8 +93,7 @@ def relative_rows(model: LatentModel, rows: Rows, draws: Draws, seed: int, mappe
         absent &= observed.any(axis=1, keepdims=True) | (mean < mean.max(axis=1, keepdims=True))
         out[block] = complete(np.where(observed | absent, 0, mean), rows.shares[block])
 
-    for _ in mapper(decide, draw_blocks(len(out), draws)):
-        pass
+    for_each(mapper, decide, draw_blocks(len(out), *draws.shape))
     return out
 
 
@@ -117,7 +115,7 @@ def draw_lost_share(
 ) -> FloatArray:
     """Draws of one hidden label's share, among it and the observed ones: (rows, draws). ``lost`` marks it."""
     out = np.empty((len(lost), draws.shape[1]))
-    for block in draw_blocks(len(lost), draws):
+    for block in draw_blocks(len(lost), *draws.shape):
         D = expected_degrees(model, rows, block, draws)
         its_own = np.where(lost[block, :, None], D, 0).sum(axis=1, keepdims=True)
         ratio = its_own / _observed_mass(D, rows.observed[block, :, None])
@@ -132,11 +130,9 @@ def complete(hidden: FloatArray, shares: FloatArray) -> FloatArray:
     return rows / rows.sum(axis=1, keepdims=True)
 
 
-def draw_blocks(n_rows: int, draws: Draws) -> list[slice]:
-    """Blocks of rows whose draws fit into a few megabytes; they depend on the shape of the draws only."""
-    n_labels, n_draws = draws.shape
-    size = max(1, BLOCK_ENTRIES // (n_labels * n_draws))
-    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+def draw_blocks(n_rows: int, n_labels: int, n_draws: int) -> list[slice]:
+    """Blocks of rows whose draws fit into a few megabytes."""
+    return row_blocks(n_rows, max(1, BLOCK_ENTRIES // (n_labels * n_draws)))
 
 
 def _observed_mass(D: FloatArray, observed: BoolArray) -> FloatArray:

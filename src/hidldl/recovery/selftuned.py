@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,8 @@ from tqdm import tqdm
 
 from hidldl.base import DivergenceError, Recoverer
 from hidldl.metrics import MEASURES
-from hidldl.recovery.hidldl import ALPHAS, N_DRAWS, HidLDL
-from hidldl.selection import Candidate, Selection, choose, enough_rows, play
+from hidldl.recovery.hidldl import ALPHAS, HidLDL
+from hidldl.selection import MEASURE, N_DRAWS, Candidate, Selection, choose, enough_rows, play
 from hidldl.validation import (
     BoolArray,
     FloatArray,
@@ -78,7 +77,7 @@ class SelfTuned(Recoverer):
         recoverer: Recoverer | None = None,
         grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]] | None = None,
         *,
-        measure: str = "kl",
+        measure: str = MEASURE,
         n_draws: int = N_DRAWS,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -133,7 +132,7 @@ class SelfTuned(Recoverer):
         rng = random_generator(self.random_state)
         candidates = self._candidates()
         seed = int(rng.integers(2**31))
-        trial = partial(_Trial(self._tuned, prepared, seed), n_labels=D_obs.shape[1])
+        trial = _Trial(self._tuned, prepared, seed)
         losses = play(
             trial,
             candidates,
@@ -171,7 +170,7 @@ class _Trial:
         self.recoverer, self.X, self.seed = recoverer, X, seed
         self._prepared: dict[str, Any] = {}
 
-    def __call__(self, candidate: Candidate, shares: FloatArray, mask: BoolArray, n_labels: int) -> FloatArray:
+    def __call__(self, candidate: Candidate, shares: FloatArray, mask: BoolArray) -> FloatArray:
         model = _seeded(clone(self.recoverer).set_params(**candidate), self.seed)
         key = repr(sorted((name, repr(value)) for name, value in candidate.items() if name != "alpha"))
         with warnings.catch_warnings():
