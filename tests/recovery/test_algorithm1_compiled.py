@@ -8,6 +8,13 @@ from hidldl.graph import graph_laplacian, similarity_graph
 from hidldl.recovery import algorithm1, algorithm1_compiled
 from literal_algorithm1 import algorithm1 as literal
 
+
+def in_small_tiles(monkeypatch):
+    """So that a small table has several tiles and blocks, and the last ones are not full."""
+    monkeypatch.setattr(algorithm1_compiled, "TILE_ROWS", 7)
+    monkeypatch.setattr(algorithm1_compiled, "BLOCK_TILES", 2)
+
+
 OPTIONS = {"rho": 2.0, "step": 0.01, "tol": 1e-3}
 
 
@@ -15,7 +22,7 @@ OPTIONS = {"rho": 2.0, "step": 0.01, "tol": 1e-3}
 @pytest.mark.parametrize("alpha", [0, 1, 16, 2**7])
 @pytest.mark.parametrize("constraint", [True, False])
 def test_iterates_and_residuals_equal_the_plain_ones(hidden, alpha, iterations, constraint, monkeypatch):
-    monkeypatch.setattr(algorithm1_compiled, "BLOCK_ROWS", 17)
+    in_small_tiles(monkeypatch)
     G = graph_laplacian(similarity_graph(hidden.X, 5, 1.0))
     options = {**OPTIONS, "alpha": alpha, "max_iter": iterations, "constraint": constraint}
     plain = algorithm1.solve(G, hidden.D_obs, hidden.observed, **options)
@@ -42,7 +49,7 @@ def test_it_stops_where_the_plain_one_stops(hidden):
 
 
 def test_threads_change_nothing_and_single_precision_stays(hidden, monkeypatch):
-    monkeypatch.setattr(algorithm1_compiled, "BLOCK_ROWS", 10)
+    in_small_tiles(monkeypatch)
     single = hidden.D_obs.astype(np.float32)
     G = graph_laplacian(similarity_graph(hidden.X, 5, 1.0)).astype(np.float32)
     options = {**OPTIONS, "alpha": 4.0, "max_iter": 50, "constraint": True}

@@ -5,10 +5,10 @@ A = Y M and the next U is Y - A, where M is m × m; with U' likewise and W = D +
 proportional, and the next U' is W - B. So an iteration reads and writes D, Y and W once and reads D_obs, the mask and
 the graph once. M needs Y'Y, which the same sweep adds up, and is applied in the next one. The distances between D and
 its splits, which decide when to stop, are known one sweep later; by then D itself is still there, in the other buffer.
-"""
 
-from collections.abc import Callable
-from functools import lru_cache
+What a row alone needs is stored in tiles of rows, label by label, so that the compiler turns loops over the rows of a
+tile into vector instructions, however few labels there are. Only D, which other rows look up, stays row by row.
+"""
 
 import numba
 import numpy as np
@@ -18,8 +18,10 @@ from hidldl.parallel import Mapper, for_each, row_blocks
 from hidldl.recovery.algorithm1 import Solution, history_of, shrinkage
 from hidldl.validation import BoolArray, FloatArray
 
-BLOCK_ROWS = 8192
-"""Rows of a task; sums are taken in this order whatever the number of threads."""
+TILE_ROWS = 128
+"""A tile's arrays stay in a cache close to the core, and its loops are long enough for vector instructions."""
+BLOCK_TILES = 64
+"""Tiles of a task; sums are taken in this order whatever the number of threads."""
 
 
 def solve(
@@ -36,23 +38,24 @@ def solve(
     mapper: Mapper = map,
 ) -> Solution:
     """As ``algorithm1.solve``, to rounding."""
-    n_rows, n_labels = D_obs.shape
+    n_labels = D_obs.shape[1]
     number = D_obs.dtype.type
-    D, D_next, Y = D_obs.copy(), np.empty_like(D_obs), np.empty_like(D_obs)
-    W = np.empty_like(D_obs) if constraint else np.empty((0, n_labels), D_obs.dtype)
+    D, D_next = D_obs.copy(), np.empty_like(D_obs)
+    shares, seen = in_tiles(D_obs), in_tiles(observed)
+    Y = np.empty_like(shares)
+    W = np.empty_like(shares if constraint else shares[:0])
     M = np.eye(n_labels, dtype=D_obs.dtype)
-    blocks = row_blocks(n_rows, BLOCK_ROWS)
+    blocks = row_blocks(len(shares), BLOCK_TILES)
     grams, gaps = np.empty((len(blocks), n_labels, n_labels)), np.empty((len(blocks), 2))
-    sweep = _sweep_for(n_labels)
     graph = (laplacian.indptr, laplacian.indices, laplacian.data)
+    tiles = (Y, W, shares, seen)
     low_rank_gaps: list[float] = []
     proportion_gaps: list[float] = []
     for finished in range(max_iter + 1):
 
-        def task(k: int, finished: int = finished, D: FloatArray = D, D_next: FloatArray = D_next) -> None:
-            rows = (D, D_next, Y, W, D_obs, observed)
-            first, last = blocks[k].start, blocks[k].stop
-            sweep(first, last, graph, rows, M, number(rho), number(step), finished == 0, constraint, grams[k], gaps[k])
+        def task(k: int, first: bool = finished == 0, D: FloatArray = D, D_next: FloatArray = D_next) -> None:
+            span = (blocks[k].start, blocks[k].stop)
+            sweep(span, graph, D, D_next, tiles, M, number(rho), number(step), first, constraint, grams[k], gaps[k])
 
         for_each(mapper, task, range(len(blocks)))
         if finished:
@@ -68,66 +71,150 @@ def solve(
     raise AssertionError("the last sweep returns")
 
 
-@lru_cache(maxsize=32)
-def _sweep_for(m: int) -> Callable[..., None]:
-    """The sweep for m labels: with their number known to the compiler, loops over labels become vector instructions."""
+def bytes_per_sweep(laplacian: sparse.csr_array, D_obs: FloatArray, constraint: bool = True) -> int:
+    """What a sweep must move between memory and the processor if every value moves once."""
+    tables = 2 + 2 + (3 if constraint else 0)  # D and its next; Y in and out; W in and out, and D_obs
+    mask = D_obs.size if constraint else 0
+    graph = laplacian.data.nbytes + laplacian.indices.nbytes + laplacian.indptr.nbytes
+    return int(tables * D_obs.nbytes + mask + graph)
 
-    @numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-    def sweep(first, last, graph, rows, M, rho, step, start, constraint, gram, gaps):  # type: ignore[no-untyped-def]
-        indptr, indices, data = graph
-        D, D_next, Y, W, D_obs, observed = rows
-        slope, A, U, B = np.empty(m, D.dtype), np.empty(m, D.dtype), np.empty(m, D.dtype), np.empty(m, D.dtype)
-        sums = np.zeros((m, m))
-        low_rank_gap, proportion_gap = 0.0, 0.0
-        one = D.dtype.type(1)
-        for i in range(first, last):
-            for j in range(m):
-                slope[j] = 0
-            for entry in range(indptr[i], indptr[i + 1]):
-                weight, neighbor = data[entry], indices[entry]
-                for j in range(m):
-                    slope[j] += weight * D[neighbor, j]
-            for j in range(m):
-                A[j] = one if start else 0
-                U[j] = one / rho
-            if not start:
-                for k in range(m):
-                    y = Y[i, k]
-                    for j in range(m):
-                        A[j] += y * M[k, j]
-                for j in range(m):
-                    U[j] = Y[i, j] - A[j]
-            for j in range(m):
-                low_rank_gap = max(low_rank_gap, abs(D[i, j] - A[j]))
-                slope[j] += rho * (D[i, j] - A[j] + U[j])
-            if constraint:
-                product, square = 0 * one, 0 * one
-                for j in range(m):
-                    product += W[i, j] * D_obs[i, j]
-                    square += D_obs[i, j] * D_obs[i, j]
-                scaling = product / square
-                for j in range(m):
-                    B[j] = scaling * D_obs[i, j] if observed[i, j] else W[i, j]
-                    W[i, j] -= B[j]
-                    if start:
-                        B[j], W[i, j] = one, one / rho
-                    proportion_gap = max(proportion_gap, abs(D[i, j] - B[j]))
-                    slope[j] += rho * (D[i, j] - B[j] + W[i, j])
-            total = 0 * one
-            for j in range(m):
-                slope[j] = max(D[i, j] - step * slope[j], 0 * one)
-                total += slope[j]
-            for j in range(m):
-                value = slope[j] / total if total > 0 else one / m
-                D_next[i, j] = value
-                U[j] += value
-                Y[i, j] = U[j]
-                if constraint:
-                    W[i, j] += value
-            for k in range(m):
-                for j in range(m):
-                    sums[k, j] += U[k] * U[j]
-        gram[:] = sums
-        gaps[0], gaps[1] = low_rank_gap, proportion_gap
 
-    return sweep
+def in_tiles(D: np.ndarray) -> np.ndarray:
+    """The rows in tiles, each label by label; zeros fill the last tile."""
+    n_rows, n_labels = D.shape
+    whole = np.zeros((-(-n_rows // TILE_ROWS) * TILE_ROWS, n_labels), D.dtype)
+    whole[:n_rows] = D
+    return np.ascontiguousarray(whole.reshape(-1, TILE_ROWS, n_labels).transpose(0, 2, 1))
+
+
+# A change of order is all that the compiler may do: not a number stays not a number.
+compiled = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+
+
+@compiled
+def sweep(span, graph, D, D_next, tiles, M, rho, step, start, constraint, gram, gaps):  # type: ignore[no-untyped-def]
+    """One iteration for the tiles of a block; leaves its part of Y'Y and the largest gaps of the iterate before."""
+    all_Y, all_W, all_shares, all_seen = tiles
+    _, m, tile_rows = all_Y.shape
+    d, slope, split = np.empty((3, m, tile_rows), D.dtype)
+    low_rank_gaps, proportion_gaps = np.zeros((2, tile_rows), D.dtype)
+    gram[:] = 0
+    for tile in range(*span):
+        begin = tile * tile_rows
+        count = min(tile_rows, len(D) - begin)
+        Y = all_Y[tile]
+        collect(graph, D, begin, count, d, slope)
+        low_rank_split(Y, M, rho, start, count, split)
+        descend(d, split, Y, rho, count, slope, low_rank_gaps)
+        if constraint:
+            W = all_W[tile]
+            proportional_split(W, all_shares[tile], all_seen[tile], rho, start, count, split)
+            descend(d, split, W, rho, count, slope, proportion_gaps)
+        step_onto_simplex(d, slope, step, count)
+        for r in range(count):
+            for j in range(m):
+                D_next[begin + r, j] = d[j, r]
+        add(d, count, Y)
+        if constraint:
+            add(d, count, W)
+        add_products(Y, count, gram)
+    gaps[0], gaps[1] = low_rank_gaps.max(), proportion_gaps.max()
+
+
+@compiled
+def collect(graph, D, begin, count, d, slope):  # type: ignore[no-untyped-def]
+    """The tile's rows of D, and of the Laplacian times D."""
+    indptr, indices, weights = graph
+    m = D.shape[1]
+    row = np.empty(m, D.dtype)
+    for r in range(count):
+        row[:] = 0
+        for entry in range(indptr[begin + r], indptr[begin + r + 1]):
+            weight, neighbor = weights[entry], indices[entry]
+            for j in range(m):
+                row[j] += weight * D[neighbor, j]
+        for j in range(m):
+            slope[j, r] = row[j]
+            d[j, r] = D[begin + r, j]
+
+
+@compiled
+def low_rank_split(Y, M, rho, start, count, A):  # type: ignore[no-untyped-def]
+    """A = Y M; Y becomes the multiplier over rho. Both are 1 (and 1 / rho) in the beginning."""
+    one = Y.dtype.type(1)
+    for j in range(len(Y)):
+        for r in range(count):
+            A[j, r] = one if start else 0
+        if not start:
+            for k in range(len(Y)):
+                weight = M[k, j]
+                for r in range(count):
+                    A[j, r] += weight * Y[k, r]
+    for j in range(len(Y)):
+        for r in range(count):
+            Y[j, r] = one / rho if start else Y[j, r] - A[j, r]
+
+
+@compiled
+def proportional_split(W, shares, seen, rho, start, count, B):  # type: ignore[no-untyped-def]
+    """B is W, made proportional to the observed shares where they are; W becomes the multiplier over rho."""
+    one = W.dtype.type(1)
+    product, square = np.zeros((2, count), W.dtype)
+    if not start:
+        for j in range(len(W)):
+            for r in range(count):
+                product[r] += W[j, r] * shares[j, r]
+                square[r] += shares[j, r] * shares[j, r]
+        for r in range(count):
+            product[r] /= square[r]
+    for j in range(len(W)):
+        for r in range(count):
+            near = product[r] * shares[j, r] if seen[j, r] else W[j, r]
+            B[j, r] = one if start else near
+            W[j, r] = one / rho if start else W[j, r] - near
+
+
+@compiled
+def descend(d, split, multiplier, rho, count, slope, gaps):  # type: ignore[no-untyped-def]
+    """Add the slope of the penalty for being off the split; record how far off each row is at most."""
+    for j in range(len(d)):
+        for r in range(count):
+            off = d[j, r] - split[j, r]
+            gaps[r] = max(gaps[r], abs(off))
+            slope[j, r] += rho * (off + multiplier[j, r])
+
+
+@compiled
+def step_onto_simplex(d, slope, step, count):  # type: ignore[no-untyped-def]
+    """d after the gradient step, clipped and divided by its sum; uniform where nothing is left."""
+    zero, one = d.dtype.type(0), d.dtype.type(1)
+    factor, rest = np.zeros((2, count), d.dtype)
+    for j in range(len(d)):
+        for r in range(count):
+            d[j, r] = max(d[j, r] - step * slope[j, r], zero)
+            factor[r] += d[j, r]
+    for r in range(count):
+        rest[r] = zero if factor[r] > 0 else one / len(d)
+        factor[r] = one / factor[r] if factor[r] > 0 else zero
+    for j in range(len(d)):
+        for r in range(count):
+            d[j, r] = d[j, r] * factor[r] + rest[r]
+
+
+@compiled
+def add(d, count, total):  # type: ignore[no-untyped-def]
+    for j in range(len(d)):
+        for r in range(count):
+            total[j, r] += d[j, r]
+
+
+@compiled
+def add_products(Y, count, gram):  # type: ignore[no-untyped-def]
+    """Add the tile's part of Y'Y."""
+    for k in range(len(Y)):
+        for j in range(k + 1):
+            total = Y.dtype.type(0)
+            for r in range(count):
+                total += Y[k, r] * Y[j, r]
+            gram[k, j] += total
+            gram[j, k] = gram[k, j]
