@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from hidldl.metrics import MEASURES
+from hidldl.notebook import result_html
 from hidldl.simplex import clip_and_close, project_onto_simplex, restore_proportions
 from hidldl.validation import (
     BoolArray,
@@ -95,6 +96,7 @@ class Recoverer(_DistributionEstimator):
     distributions_: Any
     raw_distributions_: Any
     hidden_mass_: Any
+    observed_: Any
 
     @property
     def _keeps_proportions(self) -> bool:
@@ -158,6 +160,10 @@ class Recoverer(_DistributionEstimator):
         self.raw_distributions_ = rows.like_input(raw)
         self.distributions_ = rows.like_input(recovered)
         self.hidden_mass_ = rows.series_like_input(np.where(rows.observed, 0, recovered).sum(axis=1))
+        # A copy: what becomes of the caller's mask must not matter.
+        self.observed_ = rows.like_input(rows.observed.copy())
+        # Recovered rows that keep proportions tell what was handed in; others do not.
+        self._degrees = None if self._keeps_proportions else rows.degrees
         self.label_names_ = rows.label_names
         return self
 
@@ -171,6 +177,17 @@ class Recoverer(_DistributionEstimator):
         recovered ones, for methods that keep proportions."""
         check_is_fitted(self)
         return 1 - self.hidden_mass_
+
+    def _handed_in(self, position: int) -> FloatArray:
+        """A row of ``fit`` as it was handed in, 0 where hidden."""
+        if self._degrees is not None:
+            return self._degrees[position]
+        row = slice(position, position + 1)
+        return clip_and_close(np.where(np.asarray(self.observed_)[row], np.asarray(self.distributions_)[row], 0))[0]
+
+    def _interval(self, position: int, level: float) -> tuple[FloatArray, FloatArray] | None:
+        """Bounds of the degrees of a row of ``fit``, from methods that know them."""
+        return None
 
     def score(self, X: Any, D_obs: Any, observed: Any = None) -> float:
         """Mean intersection of the predicted rows with ``D_obs``, both renormalised over the observed labels.
@@ -194,6 +211,24 @@ class Recoverer(_DistributionEstimator):
 
     def _after_recovery(self, X: Any, distributions: FloatArray) -> None:
         """Keep what ``_predict`` needs."""
+
+    # scikit-learn shows a diagram, by either of two ways; what was found follows it. Where it is set to show text,
+    # there is no HTML to add to.
+    def _repr_html_inner(self) -> str:
+        return super()._repr_html_inner() + self._result_html()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += self._result_html()
+        return bundle
+
+    def _result_html(self) -> str:
+        return result_html(self) if self.__sklearn_is_fitted__() else ""
+
+    def _get_fitted_attr_html(self, doc_link: str = "") -> dict[str, Any]:
+        # scikit-learn's own list reads every property, and so would train learner_ and calibrate spread_.
+        return {}
 
 
 class Learner(_DistributionEstimator):

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from hidldl.metrics import MEASURES
+from hidldl.notebook import selection_html
 from hidldl.simplex import clip_and_close
 from hidldl.validation import BoolArray, FloatArray
 
@@ -29,6 +30,8 @@ SMALLEST_SHARE = 1e-6
 """Recovered shares count at least this much, or a single 0 would decide the Kullback–Leibler divergence."""
 LOST = 1e6
 """The loss of a row that a candidate diverged on: more than any measure takes."""
+SURELY_LOST = 1e-3 * LOST
+"""Mean losses beyond this have such rows in them."""
 FEWEST_ROWS = 12
 """With fewer rows that can lose a label the game says nothing, and the safe choice stands."""
 N_BOOTSTRAP = 500
@@ -150,6 +153,20 @@ class Selection:
         wins = resamples[:, chosen] <= resamples.min(axis=1) + rounding
         ranked = table.sort_values("loss", kind="stable").reset_index(drop=True)
         return cls(measure, ranked, dict(candidates[chosen]), float(wins.mean()), n_rows)
+
+    @property
+    def diverged(self) -> "pd.Series[bool]":
+        """Which candidates ended, at least once, with numbers that are not finite."""
+        return self.candidates["loss"] > SURELY_LOST
+
+    def is_chosen(self, parameter: str) -> "pd.Series[bool]":
+        """Which candidates have the chosen value of a parameter."""
+        chosen = self.chosen[parameter]
+        # A table of numbers has NaN for None.
+        return self.candidates[parameter].map(lambda value: value == chosen or (value != value and chosen is None))
+
+    def _repr_html_(self) -> str:
+        return selection_html(self)
 
 
 def _bootstrap_means(losses: FloatArray, rng: np.random.Generator) -> FloatArray:

@@ -52,7 +52,7 @@ class ObservedRows:
         """The labels' names, where the rows came in a DataFrame."""
         return None if self.frame is None else self.frame.columns
 
-    def like_input(self, values: FloatArray) -> FloatArray | pd.DataFrame:
+    def like_input(self, values: npt.NDArray[Any]) -> npt.NDArray[Any] | pd.DataFrame:
         """The n × m ``values`` in the container that the rows came in."""
         if self.frame is None:
             return values

@@ -32,6 +32,7 @@ from hidldl.validation import (
 )
 
 ESTIMATES = ("mean", "relative")
+INTERVAL_DRAWS = 400
 BOUNDS = {"nu": (0.1, 1e12), "ridge": (1e-9, 1e12), "width": (1e-6, 1e6), "prior_rows": (1e-9, 1e9)}
 """Beyond these the model is degenerate, and its numbers leave the range of floating point."""
 
@@ -95,6 +96,8 @@ class BayesHidLDL(Recoverer):
         Recovered rows: on the simplex, and proportional to what was observed.
     hidden_mass_, scaling_ : array or Series of shape (n,)
         How much of each row the hidden and the observed labels hold.
+    observed_ : boolean array or DataFrame of shape (n, m)
+        Which degrees were observed.
     parameters_ : dict
         The parameters, chosen or given.
     selection_ : Selection or None
@@ -181,7 +184,13 @@ class BayesHidLDL(Recoverer):
         return _like(frame, distributions)
 
     def intervals(
-        self, level: float = 0.9, n_draws: int = 400, *, X: Any = None, D_obs: Any = None, observed: Any = None
+        self,
+        level: float = 0.9,
+        n_draws: int = INTERVAL_DRAWS,
+        *,
+        X: Any = None,
+        D_obs: Any = None,
+        observed: Any = None,
     ) -> Intervals:
         """Central posterior intervals for every degree and for the hidden mass of every row.
 
@@ -203,22 +212,38 @@ class BayesHidLDL(Recoverer):
         check_number(level, "level", above=0, below=1)
         check_number(n_draws, "n_draws", at_least=2, integer=True)
         rows, frame = self._rows_of(X, D_obs, observed)
-        draws = Draws.shared(random_generator(self._seed), n_draws, rows.shares.shape[1], self.spread_)
+        draws = self._interval_draws(n_draws)
         bounds = np.empty((2, *rows.shares.shape), self._dtype)
         mass = np.empty((2, len(rows.shares)), self._dtype)
-        tails = [(1 - level) / 2, (1 + level) / 2]
 
         def bound(block: slice) -> None:
-            rng = np.random.default_rng([self._seed, block.start])
-            D = draw_degrees(self._model, rows, block, draws, self._zeros, rng)
-            bounds[:, block] = np.quantile(D, tails, axis=2)
-            hidden = np.where(rows.observed[block, :, None], 0, D).sum(axis=1)
-            mass[:, block] = np.quantile(hidden, tails, axis=1)
+            bounds[:, block], mass[:, block] = self._bounds(rows, block, draws, level)
 
         with threads(self.n_jobs) as mapper:
             for_each(mapper, bound, draw_blocks(len(rows.shares), *draws.shape))
         low, high = (_like(frame, side) for side in bounds)
         return Intervals(low, high, *(side if frame is None else pd.Series(side, index=frame.index) for side in mass))
+
+    def _interval(self, position: int, level: float) -> tuple[FloatArray, FloatArray]:
+        check_number(level, "level", above=0, below=1)
+        draws = self._interval_draws(INTERVAL_DRAWS)
+        blocks = draw_blocks(len(self._rows.shares), *draws.shape)
+        # The block that holds the row shares its random numbers: so its bounds are those of ``intervals``.
+        block = next(block for block in blocks if position < block.stop)
+        with threads(1):
+            (low, high), _ = self._bounds(self._rows, block, draws, level)
+        return low[position - block.start], high[position - block.start]
+
+    def _interval_draws(self, n_draws: int) -> Draws:
+        return Draws.shared(random_generator(self._seed), n_draws, len(self.covariance_), self.spread_)
+
+    def _bounds(self, rows: Rows, block: slice, draws: Draws, level: float) -> tuple[FloatArray, FloatArray]:
+        """Low and high bounds (first axis) of each degree and of the hidden mass, for a block of rows."""
+        rng = np.random.default_rng([self._seed, block.start])
+        D = draw_degrees(self._model, rows, block, draws, self._zeros, rng)
+        hidden = np.where(rows.observed[block, :, None], 0, D).sum(axis=1)
+        tails = [(1 - level) / 2, (1 + level) / 2]
+        return np.quantile(D, tails, axis=2), np.quantile(hidden, tails, axis=1)
 
     def sample(
         self,

@@ -94,6 +94,8 @@ class HidLDL(Recoverer):
         How much of each row the hidden labels hold.
     scaling_ : array or Series of shape (n,)
         The coefficients k_i, 1 - ``hidden_mass_``.
+    observed_ : boolean array or DataFrame of shape (n, m)
+        Which degrees were observed.
     alpha_, sigma_ : float
         The parameters, chosen or given.
     selection_ : Selection or None

@@ -41,6 +41,8 @@ class IncomLDLProx(LinearRecoverer):
         X W itself.
     hidden_mass_, scaling_ : array or Series of shape (n,)
         How much of each row the hidden and the observed labels hold.
+    observed_ : boolean array or DataFrame of shape (n, m)
+        Which degrees were observed.
     history_ : dict
         ``"loss"``: the objective after each iteration.
     n_iter_, converged_ : int, bool

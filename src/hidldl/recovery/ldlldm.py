@@ -51,6 +51,8 @@ class LDLLDM(Recoverer):
         The same: the model's rows are on the simplex.
     hidden_mass_, scaling_ : array or Series of shape (n,)
         How much of each row the hidden and the observed labels hold.
+    observed_ : boolean array or DataFrame of shape (n, m)
+        Which degrees were observed.
     history_ : dict
         ``"loss"``: the objective after each turn's fit of W.
     n_iter_, converged_ : int, bool

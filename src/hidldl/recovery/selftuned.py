@@ -58,7 +58,7 @@ class SelfTuned(Recoverer):
         Fitted with the chosen parameters.
     selection_ : Selection or None
         What was tried, what it lost and how sure the choice is; None if too few rows could lose a label.
-    distributions_, raw_distributions_, hidden_mass_, scaling_
+    distributions_, raw_distributions_, hidden_mass_, scaling_, observed_
         As in the recoverer.
 
     Examples
@@ -158,6 +158,9 @@ class SelfTuned(Recoverer):
             return tqdm(results, total=total, desc="fits", disable=not self.verbose)
 
         return run
+
+    def _interval(self, position: int, level: float) -> tuple[FloatArray, FloatArray] | None:
+        return self.recoverer_._interval(position, level)
 
     def _predict(self, X: Any) -> FloatArray:
         return np.asarray(self.recoverer_.predict(X))

@@ -41,6 +41,8 @@ class WInLDL(LinearRecoverer):
         X W itself, the matrix of the paper's tables.
     hidden_mass_, scaling_ : array or Series of shape (n,)
         How much of each row the hidden and the observed labels hold.
+    observed_ : boolean array or DataFrame of shape (n, m)
+        Which degrees were observed.
     history_ : dict
         ``"primal"`` and ``"dual"`` residual of each iteration.
     n_iter_, converged_ : int, bool

@@ -1,0 +1,95 @@
+"""How results show in a notebook: a few facts and a small table, as HTML that takes its colours from the page."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+if TYPE_CHECKING:
+    from hidldl.base import Recoverer
+    from hidldl.selection import Selection
+
+ROWS_NAMED = 5
+CANDIDATES_SHOWN = 10
+CELL = "text-align: right; padding: 0.1em 0.8em"
+
+
+def result_html(model: "Recoverer") -> str:
+    """What a fitted recoverer found."""
+    most = rows_that_lost_most(model.hidden_mass_, ROWS_NAMED)
+    lost = _table(["row that lost most", "hidden mass"], ([name, mass] for name, mass in most.items()))
+    return _block(_facts(_facts_about(model)) + (lost if len(most) else ""))
+
+
+def selection_html(selection: "Selection") -> str:
+    """What was tried, best first, with the choice in bold."""
+    table = selection.candidates
+    is_chosen = np.all([selection.is_chosen(name) for name in selection.chosen], axis=0)
+    # The choice is shown even where it is not among the best.
+    shown = np.flatnonzero((np.arange(len(table)) < CANDIDATES_SHOWN) | is_chosen)
+    cells = [[*table.iloc[i], "chosen" if is_chosen[i] else ""] for i in shown]
+    for row, lost in zip(cells, selection.diverged.to_numpy()[shown], strict=True):
+        if lost:
+            row[-4:-1] = ["diverged", "", ""]
+    header = [*(str(name).replace("_", " ") if name == "standard_error" else name for name in table.columns), ""]
+    left_out = len(table) - len(shown)
+    facts = [
+        ("chosen", chosen_with_confidence(selection)),
+        ("loss", f"mean {selection.measure} over {selection.n_rows:,} rows that lost a label again"),
+    ]
+    more = f"<div>… and {left_out} more in <code>candidates</code></div>" if left_out else ""
+    return _block(_facts(facts) + _table(header, cells, bold=is_chosen[shown].tolist()) + more)
+
+
+def chosen_with_confidence(selection: "Selection") -> str:
+    """The chosen parameters in words, and how sure they are."""
+    chosen = ", ".join(f"{name} = {short_text(value)}" for name, value in selection.chosen.items())
+    return f"{chosen}; unbeaten in {selection.confidence:.0%} of resamples"
+
+
+def rows_that_lost_most(hidden_mass: Any, n_rows: int) -> "pd.Series[float]":
+    """The largest hidden masses above 0, by row."""
+    mass = pd.Series(hidden_mass)
+    return mass[mass > 0].nlargest(n_rows)
+
+
+def _facts_about(model: Any) -> Iterator[tuple[str, str]]:
+    observed = np.asarray(model.observed_)
+    yield "rows × labels", f"{observed.shape[0]:,} × {observed.shape[1]:,}"
+    yield "hidden", f"{1 - observed.mean():.1%} of all degrees"
+    yield "hidden mass", f"{np.mean(model.hidden_mass_):.3f} of a row on average"
+    if hasattr(model, "converged_"):
+        rounds = f"{model.n_iter_:,} iteration{'s' if model.n_iter_ != 1 else ''}"
+        yield "converged", f"yes, in {rounds}" if model.converged_ else f"no, stopped after {rounds}"
+    if getattr(model, "selection_", None) is not None:
+        yield "chosen", chosen_with_confidence(model.selection_)
+
+
+def _block(content: str) -> str:
+    return f'<div style="font-size: small; margin: 0.5em 0">{content}</div>'
+
+
+def _facts(facts: Iterable[tuple[str, str]]) -> str:
+    lines = (f"<div><b>{escape(name)}</b>: {escape(value)}</div>" for name, value in facts)
+    return "".join(lines)
+
+
+def _table(header: Sequence[Any], rows: Iterable[Sequence[Any]], bold: Sequence[bool] | None = None) -> str:
+    rows = list(rows)
+    weights = ["bold" if row_is_bold else "normal" for row_is_bold in bold or [False] * len(rows)]
+    head = "".join(f'<th style="{CELL}">{escape(str(name))}</th>' for name in header)
+    body = "".join(
+        f'<tr style="font-weight: {weight}">'
+        + "".join(f'<td style="{CELL}">{escape(short_text(cell))}</td>' for cell in row)
+        + "</tr>"
+        for row, weight in zip(rows, weights, strict=True)
+    )
+    opening = '<table style="margin: 0.5em 0; font-size: inherit">'
+    return f"{opening}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def short_text(value: Any) -> str:
+    """A value of a cell, numbers to four digits."""
+    return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
