@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from hidldl.recovery.meanfill import MeanFill
     from hidldl.recovery.selftuned import SelfTuned
     from hidldl.recovery.winldl import WInLDL
+    from hidldl.reports.plots import plot_hidden_mass, plot_path, plot_recovery
     from hidldl.reports.reproduction import reproduce
     from hidldl.selection import Selection
     from hidldl.theory import recovery_bound
@@ -58,6 +59,9 @@ _HOME_OF = {
     "load_dataset": "datasets.loading",
     "load_table": "datasets.table",
     "make_distributions": "datasets.generated",
+    "plot_hidden_mass": "reports.plots",
+    "plot_path": "reports.plots",
+    "plot_recovery": "reports.plots",
     "recovery_bound": "theory",
     "register_dataset": "experiments.protocol",
     "register_method": "experiments.protocol",
@@ -88,6 +92,9 @@ __all__ = [
     "load_dataset",
     "load_table",
     "make_distributions",
+    "plot_hidden_mass",
+    "plot_path",
+    "plot_recovery",
     "recovery_bound",
     "register_dataset",
     "register_method",

@@ -1,0 +1,237 @@
+"""Plots of a fitted recoverer and of its choice of parameters, on axes of the caller's or on new ones."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
+from sklearn.utils.validation import check_is_fitted
+
+from hidldl.base import Recoverer
+from hidldl.notebook import rows_that_lost_most, short_text
+from hidldl.reports.figures import (
+    HIDDEN_COLOR,
+    MUTED_COLOR,
+    RECOVERED_COLOR,
+    TRUE_COLOR,
+    draw_side_by_side,
+    legend_on_top,
+    new_figure,
+    plain,
+    tidy,
+)
+from hidldl.selection import Selection
+from hidldl.validation import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ROWS_NAMED = 3
+LARGEST_LINEAR_RATIO = 30
+"""Values of a parameter that span more than this are shown on a logarithmic axis."""
+
+
+def plot_recovery(model: Recoverer, row: Any, *, ax: "Axes | None" = None, level: float | None = 0.9) -> "Axes":
+    """One row as it was handed in and as it was recovered, label by label.
+
+    What was recovered for a hidden label is hatched; a question mark stands where nothing was handed in.
+
+    Parameters
+    ----------
+    model : Recoverer
+        Fitted.
+    row : label or int
+        A row of ``fit``: by the index of ``D_obs`` where that was a DataFrame, else by position.
+    ax : Axes, optional
+        Where to draw; a new pyplot figure by default.
+    level : float or None, default=0.9
+        Level of the intervals, from models that have them (BayesHidLDL); None for none.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from hidldl import MeanFill, hide_labels, make_distributions, plot_recovery
+    >>> data = make_distributions(n_rows=50, n_labels=4, random_state=0)
+    >>> D_obs, observed = hide_labels(data.distributions, rate=0.5, random_state=0)
+    >>> model = MeanFill().fit(data.features, D_obs, observed=observed)
+    >>> ax = plot_recovery(model, 3, ax=Figure().subplots())
+    >>> len(ax.patches)  # two bars per label
+    8
+    """
+    _check_recoverer(model)
+    position = _position(model, row)
+    observed, recovered = (np.asarray(part)[position] for part in (model.observed_, model.distributions_))
+    interval = None if level is None else model._interval(position, level)
+    ax = _axes(ax, width=float(np.clip(2.5 + 0.2 * len(observed), 6, 14)))
+    names = range(len(observed)) if model.label_names_ is None else list(model.label_names_)
+    series = {"handed in": model._handed_in(position), "recovered": recovered}
+    shifts = draw_side_by_side(ax, series, observed, names)
+    if interval is not None:
+        middles = np.arange(len(observed)) + shifts["recovered"]
+        ax.vlines(middles, *interval, color=TRUE_COLOR, lw=1.2, label=f"{level:.0%} interval")
+    hidden = "nothing hidden" if observed.all() else f"hidden labels hold {recovered[~observed].sum():.0%}"
+    ax.set_title(f"{_row_name(row)}: {hidden}")
+    ax.set_ylabel("degree")
+    legend_on_top(ax)
+    return ax
+
+
+def plot_hidden_mass(model: Recoverer, *, ax: "Axes | None" = None) -> "Axes":
+    """How much of each row the hidden labels hold: a histogram, its mean, and the rows that lost most by name.
+
+    Parameters
+    ----------
+    model : Recoverer
+        Fitted.
+    ax : Axes, optional
+        Where to draw; a new pyplot figure by default.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from hidldl import MeanFill, hide_labels, make_distributions, plot_hidden_mass
+    >>> data = make_distributions(n_rows=50, n_labels=4, random_state=0)
+    >>> D_obs, observed = hide_labels(data.distributions, rate=0.5, random_state=0)
+    >>> model = MeanFill().fit(data.features, D_obs, observed=observed)
+    >>> ax = plot_hidden_mass(model, ax=Figure().subplots())
+    >>> int(sum(bar.get_height() for bar in ax.patches))  # every row is somewhere
+    50
+    """
+    _check_recoverer(model)
+    mass = np.asarray(model.hidden_mass_, dtype=np.float64)
+    ax = _axes(ax)
+    n_bins = int(np.clip(np.sqrt(len(mass)), 5, 40))
+    counts, *_ = ax.hist(mass, n_bins, range=(0, max(mass.max(), 0.05)), color=RECOVERED_COLOR)
+    ax.vlines(mass.mean(), 0, np.max(counts), color=TRUE_COLOR, ls="--", label=f"mean {mass.mean():.3f}")
+    most = rows_that_lost_most(model.hidden_mass_, ROWS_NAMED)
+    if len(most):
+        named = "\n".join(f"{_row_name(name)} {value:.3f}" for name, value in most.items())
+        marks = ax.plot(most, np.zeros(len(most)), "^", color=HIDDEN_COLOR, clip_on=False, zorder=3)
+        marks[0].set_label(f"lost most: {named}")
+    ax.set(xlabel="share of the row that its hidden labels hold", ylabel="rows")
+    legend_on_top(ax)
+    tidy(ax)
+    return ax
+
+
+def plot_path(selection: Selection, *, ax: "Axes | None" = None, parameter: str | None = None) -> "Axes":
+    """What each value of a parameter lost in the re-hiding game, beyond what the choice lost.
+
+    The line joins candidates that differ from the choice in this parameter only; dots are the others. Bars are standard
+    errors of the difference over rows.
+
+    Parameters
+    ----------
+    selection : Selection
+        ``selection_`` of a BayesHidLDL, SelfTuned or ``HidLDL(alpha="auto")``.
+    ax : Axes, optional
+        Where to draw; a new pyplot figure by default.
+    parameter : str, optional
+        Name of the parameter; the first of which more than one value was tried by default.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from hidldl import HidLDL, hide_labels, make_distributions, plot_path
+    >>> data = make_distributions(n_rows=100, n_labels=4, random_state=0)
+    >>> D_obs, observed = hide_labels(data.distributions, rate=0.5, random_state=0)
+    >>> model = HidLDL(alpha="auto", random_state=0).fit(data.features, D_obs, observed=observed)
+    >>> ax = plot_path(model.selection_, ax=Figure().subplots())
+    >>> ax.get_xlabel(), ax.get_xscale()
+    ('alpha', 'log')
+    """
+    parameter = _check_parameter(selection, parameter)
+    ax = _axes(ax)
+    table = selection.candidates
+    x, excess = _scaled(ax, table[parameter]), table["excess"].to_numpy()
+    diverged = selection.diverged.to_numpy(dtype=bool)
+    others = [selection.is_chosen(name).to_numpy(dtype=bool) for name in selection.chosen if name != parameter]
+    on_path = np.logical_and.reduce([~diverged, *others])
+    path = np.flatnonzero(on_path)[np.argsort(x[on_path], kind="stable")]
+    elsewhere = ~on_path & ~diverged
+    chosen = on_path & selection.is_chosen(parameter).to_numpy(dtype=bool)
+    ax.axhline(0, color=MUTED_COLOR, ls=":")
+    error = table["standard_error"].to_numpy()[path]
+    ax.errorbar(x[path], excess[path], error, color=RECOVERED_COLOR, marker="o", ms=4, capsize=2)
+    value = plain(short_text(selection.chosen[parameter]))
+    ax.plot(x[chosen], excess[chosen], "D", color=HIDDEN_COLOR, ms=8, zorder=3, label=f"chosen: {value}")
+    if elsewhere.any():
+        ax.plot(x[elsewhere], excess[elsewhere], ".", color=MUTED_COLOR, label="other parameters differ too")
+    if diverged.any():
+        top = ax.get_xaxis_transform()
+        ax.plot(x[diverged], np.ones(diverged.sum()), "x", color=TRUE_COLOR, label="diverged", transform=top)
+    ax.set(xlabel=plain(parameter), ylabel=f"mean {selection.measure} beyond that of the choice")
+    ax.legend(frameon=False)
+    tidy(ax)
+    return ax
+
+
+def _axes(ax: "Axes | None", width: float = 6) -> "Axes":
+    # New axes belong to pyplot: that is how a notebook comes to show them, and without a display it draws just as well.
+    return new_figure(width, 4, shown=True).subplots() if ax is None else ax
+
+
+def _check_recoverer(model: Any) -> None:
+    if not isinstance(model, Recoverer):
+        raise TypeError(f"model must be a fitted recoverer, such as HidLDL, got {model!r}.")
+    check_is_fitted(model)
+
+
+def _position(model: Recoverer, row: Any) -> int:
+    """Where a row of ``fit`` is."""
+    index = model.distributions_.index if isinstance(model.distributions_, pd.DataFrame) else None
+    n_rows = len(model.distributions_)
+    try:
+        position = range(n_rows)[row] if index is None else index.get_loc(row)
+    except (KeyError, IndexError, TypeError) as error:
+        first = "" if index is None else repr(index[:1].tolist()[0])
+        rows = f"a position from 0 to {n_rows - 1}" if index is None else f"a name from D_obs's index, such as {first}"
+        raise ValueError(f"row {row!r} is none of the {n_rows} rows of fit; give {rows}.") from error
+    if not isinstance(position, int):
+        raise ValueError(f"row {row!r} stands for several rows; fit with an index in which every row has its own name.")
+    return position
+
+
+def _row_name(row: Any) -> str:
+    return f"row {row}" if isinstance(row, int | np.integer) else f"“{plain(row)}”"
+
+
+def _check_parameter(selection: Any, parameter: str | None) -> str:
+    """The parameter along which to plot."""
+    if not isinstance(selection, Selection):
+        hint = "; it is None where every parameter was given" if selection is None else ""
+        raise TypeError(f"selection must be a Selection, such as a model's selection_, got {selection!r}{hint}.")
+    names = list(selection.chosen)
+    if parameter is None:
+        varying = (name for name in names if len(set(map(repr, selection.candidates[name]))) > 1)
+        return next(varying, names[0])
+    if parameter not in names:
+        raise ValueError(f"parameter must be one of {', '.join(map(repr, names))}, got {parameter!r}.")
+    return parameter
+
+
+def _scaled(ax: "Axes", values: "pd.Series[Any]") -> FloatArray:
+    """Where values are on the horizontal axis, which is made to suit: numbers, over decades if so, or words."""
+    if is_bool_dtype(values) or not is_numeric_dtype(values) or values.isna().any():
+        words = sorted({plain(short_text(value)) for value in values})
+        ax.set_xticks(range(len(words)), words)
+        ax.set_xlim(-0.5, len(words) - 0.5)
+        return np.array([words.index(plain(short_text(value))) for value in values], dtype=float)
+    x = values.to_numpy(dtype=np.float64)
+    positive = x[x > 0]
+    if len(positive) and x.min() >= 0 and x.max() > LARGEST_LINEAR_RATIO * positive.min():
+        # A zero is one step of the smallest size below the smallest.
+        ax.set_xscale("log") if x.min() > 0 else ax.set_xscale("symlog", linthresh=positive.min())
+    return x
