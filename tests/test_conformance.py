@@ -162,7 +162,8 @@ def test_frames_in_frames_out(kind, hidden):
     results = [model.predict(hidden.X)]
     assert np.allclose(results[0], plain.predict(hidden.X.to_numpy()))
     if kind in RECOVERERS:
-        results += [model.distributions_, model.raw_distributions_]
+        results += [model.distributions_, model.raw_distributions_, model.observed_]
+        assert model.observed_.equals(hidden.observed)
         assert model.hidden_mass_.index.equals(model.scaling_.index)
         assert list(model.hidden_mass_.index) == index
     for frame in results:

@@ -32,7 +32,7 @@ from hidldl.validation import (
 )
 
 ESTIMATES = ("mean", "relative")
-INTERVAL_DRAWS = 400
+BOUND_DRAWS = 400
 BOUNDS = {"nu": (0.1, 1e12), "ridge": (1e-9, 1e12), "width": (1e-6, 1e6), "prior_rows": (1e-9, 1e9)}
 """Beyond these the model is degenerate, and its numbers leave the range of floating point."""
 
@@ -184,13 +184,7 @@ class BayesHidLDL(Recoverer):
         return _like(frame, distributions)
 
     def intervals(
-        self,
-        level: float = 0.9,
-        n_draws: int = INTERVAL_DRAWS,
-        *,
-        X: Any = None,
-        D_obs: Any = None,
-        observed: Any = None,
+        self, level: float = 0.9, n_draws: int = BOUND_DRAWS, *, X: Any = None, D_obs: Any = None, observed: Any = None
     ) -> Intervals:
         """Central posterior intervals for every degree and for the hidden mass of every row.
 
@@ -226,7 +220,7 @@ class BayesHidLDL(Recoverer):
 
     def _interval(self, position: int, level: float) -> tuple[FloatArray, FloatArray]:
         check_number(level, "level", above=0, below=1)
-        draws = self._interval_draws(INTERVAL_DRAWS)
+        draws = self._interval_draws(BOUND_DRAWS)
         blocks = draw_blocks(len(self._rows.shares), *draws.shape)
         # The block that holds the row shares its random numbers: so its bounds are those of ``intervals``.
         block = next(block for block in blocks if position < block.stop)

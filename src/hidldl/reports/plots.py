@@ -70,9 +70,9 @@ def plot_recovery(model: Recoverer, row: Any, *, ax: "Axes | None" = None, level
     names = range(len(observed)) if model.label_names_ is None else list(model.label_names_)
     series = {"handed in": model._handed_in(position), "recovered": recovered}
     shifts = draw_side_by_side(ax, series, observed, names)
-    if interval is not None:
+    if interval is not None and level is not None:
         middles = np.arange(len(observed)) + shifts["recovered"]
-        ax.vlines(middles, *interval, color=TRUE_COLOR, lw=1.2, label=f"{level:.0%} interval")
+        ax.vlines(middles, *interval, color=TRUE_COLOR, lw=1.2, label=f"{100 * level:.4g}% interval")
     hidden = "nothing hidden" if observed.all() else f"hidden labels hold {recovered[~observed].sum():.0%}"
     ax.set_title(f"{_row_name(row)}: {hidden}")
     ax.set_ylabel("degree")
@@ -195,13 +195,13 @@ def _position(model: Recoverer, row: Any) -> int:
     n_rows = len(model.distributions_)
     try:
         position = range(n_rows)[row] if index is None else index.get_loc(row)
-    except (KeyError, IndexError, TypeError) as error:
+    except (KeyError, IndexError, TypeError, pd.errors.InvalidIndexError) as error:
         first = "" if index is None else repr(index[:1].tolist()[0])
         rows = f"a position from 0 to {n_rows - 1}" if index is None else f"a name from D_obs's index, such as {first}"
         raise ValueError(f"row {row!r} is none of the {n_rows} rows of fit; give {rows}.") from error
-    if not isinstance(position, int):
+    if not isinstance(position, int | np.integer):
         raise ValueError(f"row {row!r} stands for several rows; fit with an index in which every row has its own name.")
-    return position
+    return int(position)
 
 
 def _row_name(row: Any) -> str:
