@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from browser import browser, open_page  # noqa: F401  fixtures
 from hidldl import hide_labels, make_distributions
 
 

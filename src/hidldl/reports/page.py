@@ -3,7 +3,6 @@
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,19 +29,26 @@ class Part:
 
 def render_page(title: str, introduction: str, parts: Sequence[Part], commands: str, provenance: str) -> str:
     """The page as HTML that needs nothing from elsewhere."""
-    try:
-        from jinja2 import Environment
-    except ImportError as error:
-        raise ImportError("The page needs jinja2; install it with pip install 'hidldl[report]'.") from error
-    template = (files("hidldl.reports") / "templates" / "results.html.j2").read_text(encoding="utf-8")
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(template).render(
+    return load_template("results.html.j2").render(
         title=title,
         introduction=introduction,
         parts=[_part(part) for part in parts],
         commands=commands,
         provenance=provenance,
     )
+
+
+def load_template(name: str) -> Any:
+    """A template of this package, which escapes what is put into it; says which extra to install."""
+    try:
+        from jinja2 import Environment, PackageLoader
+    except ImportError as error:
+        raise ImportError("The page needs jinja2; install it with pip install 'hidldl[report]'.") from error
+    environment = Environment(
+        loader=PackageLoader("hidldl.reports"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
+    return environment.get_template(name)
 
 
 def check_report_extra() -> None:

@@ -1,0 +1,352 @@
+"""The page about one recovery: how much was hidden, which labels, which rows, and how that is known."""
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+
+from hidldl.reports.page import load_template
+from hidldl.reports.svg import Scale, curve, histogram, label_scatter, lines
+from hidldl.selection import Selection
+from hidldl.tables.label_map import FLOOR, label_map
+from hidldl.tables.summary import SampledRows, Summary
+from hidldl.validation import FloatArray
+
+MOST_IN_HEAT_MAP = 30
+MOST_PAIRS = 30
+MOST_LOST = 20
+"""Rows in the table of those that lost most."""
+MOST_FIGURES = 120_000
+"""Figures behind the row picker: what keeps the page well below 1 MB."""
+IN_TABLE_ORDER = 12
+"""Up to that many labels keep their order, which may mean something; more are sorted by what they lost."""
+DIVERGED = 100
+"""A mean loss above this comes from a candidate that diverged; it would flatten every curve."""
+NOT_PARAMETERS = ("loss", "excess", "standard_error")
+PICTURED = {c: 0x2400 + c for c in range(32)} | {127: 0x2421} | dict.fromkeys(range(128, 160), 0xFFFD)
+"""Control characters, which HTML forbids, by characters that picture them."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """How a table was recovered: what the page says beside the figures.
+
+    ``notes`` tell what was guessed and decided; ``level`` is that of the intervals, if there are any.
+    """
+
+    source: str
+    method: str
+    parameters: Mapping[str, Any]
+    seconds: float
+    command: str
+    notes: Sequence[str] = ()
+    level: float | None = None
+    selection: Selection | None = None
+    history: Mapping[str, FloatArray] | None = field(default=None)
+    converged: bool | None = None
+
+
+def recovery_page(summary: Summary, facts: Facts) -> str:
+    """The page as HTML that needs nothing from elsewhere.
+
+    Examples
+    --------
+    >>> from hidldl.reports.recovery_page import Facts, recovery_page
+    >>> from hidldl.tables.summary import Summarizer
+    >>> gatherer = Summarizer(["joy", "fear", "anger"])
+    >>> gatherer.add(["face 1"], [[0.6, 0.4, 0]], [[True, True, False]], [[0.3, 0.2, 0.5]])
+    >>> page = recovery_page(gatherer.finish(), Facts("faces.csv", "MeanFill", {}, 0.1, "hidldl recover faces.csv"))
+    >>> "hold 50.0\\u00a0% of the row" in page
+    True
+    """
+    labels = [printable(name) for name in summary.label_names]
+    digits = 1 if len(labels) <= MOST_IN_HEAT_MAP else 2
+
+    def percent(share: float, places: int = digits) -> str:
+        return f"{100 * share:.{places}f}\u00a0%"
+
+    n_shown = max(1, MOST_FIGURES // (len(labels) * (2 if summary.rows.low is None else 4)))
+    return str(
+        load_template("recovery.html.j2").render(
+            percent=percent,
+            digits=digits,
+            source=printable(facts.source),
+            method=printable(facts.method),
+            level=facts.level if summary.rows.low is not None else None,
+            n_rows=summary.n_rows,
+            labels=labels,
+            mass=float(summary.hidden_mass.sum()),
+            overall=_overall(summary),
+            label_rows=_label_rows(summary, labels),
+            together=_together(summary, labels),
+            lost=_lost_rows(summary.rows, labels),
+            picker=_picker(summary.rows.fewer(n_shown), labels, digits),
+            skewed=_skewed(summary.rows),
+            map=_map(summary, labels),
+            selection=None if facts.selection is None else _selection(facts.selection),
+            convergence=_convergence(facts),
+            run=_run(facts),
+        )
+    )
+
+
+def printable(text: object) -> str:
+    """The text without what no page may hold: control characters are pictured, half characters replaced."""
+    return str(text).translate(PICTURED).encode("utf-8", "replace").decode("utf-8")
+
+
+def _overall(summary: Summary) -> dict[str, Any]:
+    n, m = summary.n_rows, len(summary.label_names)
+    mass = float(summary.hidden_mass.sum())
+    n_half = int(summary.mass_histogram[len(summary.mass_histogram) // 2 :].sum())
+    said = f"Histogram of the hidden mass of {n:,} rows: mean {mass:.0%}, {n_half:,} rows lost half or more."
+    return {
+        "hidden_entries": int(summary.hidden_counts.sum()) / (n * m),
+        "n_complete": summary.n_complete,
+        "n_half": n_half,
+        "histogram": histogram(summary.mass_histogram, mass, said) if n > 1 and mass > 0 else None,
+        "half_width": _typical_half_width(summary.rows),
+    }
+
+
+def _typical_half_width(rows: SampledRows) -> float | None:
+    """Half the median width of the intervals of hidden labels, in the rows that are a fair sample."""
+    if rows.low is None or rows.high is None:
+        return None
+    widths = (rows.high - rows.low)[~rows.observed & rows.drawn[:, None]]
+    return float(np.median(widths)) / 2 if len(widths) else None
+
+
+def _label_rows(summary: Summary, labels: Sequence[str]) -> list[dict[str, Any]]:
+    """One row per label, none if nothing was hidden."""
+    if not summary.hidden_counts.any():
+        return []
+    sorted_by_loss = np.argsort(-summary.hidden_mass, kind="stable")
+    order = np.arange(len(labels)) if len(labels) <= IN_TABLE_ORDER else sorted_by_loss
+    highest = max(summary.mean_handed_in.max(), summary.mean_recovered.max())
+    return [
+        {
+            "name": labels[j],
+            "hidden": summary.hidden_counts[j] / summary.n_rows,
+            "mass": summary.hidden_mass[j],
+            "mean_when_hidden": None if np.isnan(summary.mean_when_hidden[j]) else summary.mean_when_hidden[j],
+            "handed_in": summary.mean_handed_in[j],
+            "recovered": summary.mean_recovered[j],
+            "handed_in_width": 100 * summary.mean_handed_in[j] / highest,
+            "recovered_width": 100 * summary.mean_recovered[j] / highest,
+        }
+        for j in order
+    ]
+
+
+def _together(summary: Summary, labels: Sequence[str]) -> dict[str, Any] | None:
+    """A heat map of correlations or, for many labels, the strongest pairs; None where nothing can correlate."""
+    phi = summary.overlooked_together
+    varying = np.flatnonzero(~np.isnan(phi.diagonal()))
+    if len(varying) < 3:
+        return None
+    first, second = np.triu_indices(len(varying), 1)
+    first, second = varying[first], varying[second]
+    strongest = np.argsort(-np.abs(phi[first, second]), kind="stable")[:MOST_PAIRS]
+    pairs = [_pair(summary, labels, phi, first[k], second[k]) for k in strongest]
+    together = phi[first, second]
+    # One in a hundred tables without any such pair would show one: Bonferroni over all pairs.
+    chance = -float(ndtri(0.01 / len(together))) / np.sqrt(summary.n_rows)
+    best = int(together.argmax())
+    clear = together[best] > chance and summary.both_hidden[first[best], second[best]] > 1
+    shades = max(0.5, float(np.abs(together).max()))
+    return {
+        "surest": _pair(summary, labels, phi, first[best], second[best]) if clear else None,
+        "n_clear": int((together > chance).sum()),
+        "pairs": pairs if len(varying) > MOST_IN_HEAT_MAP else None,
+        "names": [labels[int(j)] for j in varying],
+        "left_out": len(labels) - len(varying),
+        "cells": [[_cell(phi[i, j], shades) if i != j else None for j in varying] for i in varying]
+        if len(varying) <= MOST_IN_HEAT_MAP
+        else [],
+        "numbers_fit": len(varying) <= 14,
+    }
+
+
+def _pair(summary: Summary, labels: Sequence[str], phi: FloatArray, i: Any, j: Any) -> dict[str, Any]:
+    return {
+        "first": labels[i],
+        "second": labels[j],
+        "count": int(summary.both_hidden[i, j]),
+        "phi": _signed(phi[i, j]),
+        "width": 100 * abs(float(phi[i, j])),
+    }
+
+
+def _cell(phi: float, shades: float) -> dict[str, Any]:
+    return {"phi": _signed(phi), "up": bool(phi > 0), "shade": round(100 * min(1.0, abs(float(phi)) / shades))}
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.2f}".replace("-", "−").replace("+0.00", "0.00").replace("−0.00", "0.00")
+
+
+def _lost_rows(rows: SampledRows, labels: Sequence[str]) -> list[dict[str, Any]]:
+    made = []
+    for position in rows.by_hidden_mass()[:MOST_LOST]:
+        hidden = np.flatnonzero(~rows.observed[position])
+        if not len(hidden):
+            break
+        shares = rows.distributions[position]
+        largest = hidden[np.argsort(-shares[hidden], kind="stable")][:4]
+        made.append(
+            {
+                "number": int(rows.numbers[position]),
+                "name": printable(rows.names[position]),
+                "mass": float(rows.hidden_mass[position]),
+                "largest": [(labels[j], float(shares[j])) for j in largest],
+                "n_more": len(hidden) - len(largest),
+            }
+        )
+    return made
+
+
+def _picker(rows: SampledRows, labels: Sequence[str], digits: int) -> dict[str, Any]:
+    """What the script shows: percentages without their decimal point; a hidden label was handed in as null."""
+
+    def units(shares: FloatArray, digits: int = digits) -> list[Any]:
+        return list(np.rint(np.clip(shares, 0, 1) * 10 ** (digits + 2)).astype(int).tolist())
+
+    columns = [rows.numbers.tolist(), [printable(name) for name in rows.names], units(rows.hidden_mass, 1)]
+    handed_in = np.where(rows.observed, rows.D_obs, 0)
+    columns.append(
+        [
+            [value if seen else None for value, seen in zip(*row, strict=True)]
+            for row in zip(units(handed_in), rows.observed.tolist(), strict=True)
+        ]
+    )
+    columns.append(units(rows.distributions))
+    if rows.low is not None and rows.high is not None:
+        columns += [units(rows.low), units(rows.high)]
+    return {"labels": list(labels), "digits": digits, "rows": [list(row) for row in zip(*columns, strict=True)]}
+
+
+def _skewed(rows: SampledRows) -> bool:
+    """Whether some recovered share lies outside its interval, by more than the rounding on the page."""
+    if rows.low is None or rows.high is None:
+        return False
+    beyond = np.maximum(rows.low - rows.distributions, rows.distributions - rows.high)
+    return bool((beyond > 0.001).any())
+
+
+def _map(summary: Summary, labels: Sequence[str]) -> dict[str, Any] | None:
+    drawn = summary.rows.distributions[summary.rows.drawn]
+    found = label_map(drawn)
+    if found is None:
+        return None
+    said = f"Map of {len(labels)} labels by the two main directions in which their proportions vary."
+    return {
+        "svg": label_scatter(found.positions, labels, said),
+        "explained": sum(found.explained),
+        "n_rows": len(drawn),
+        "floor": FLOOR / len(labels),
+    }
+
+
+def _selection(selection: Selection) -> dict[str, Any]:
+    table = selection.candidates
+    names = [name for name in table.columns if name not in NOT_PARAMETERS]
+    sane = table[np.isfinite(table["loss"]) & (table["loss"].abs() < DIVERGED)]
+    charts = [chart for name in names if (chart := _parameter_chart(selection, sane, names, name)) is not None]
+    shown = table.head(40)
+    return {
+        "confidence": selection.confidence,
+        "n_rows": selection.n_rows,
+        "measure": selection.measure,
+        "n_candidates": len(table),
+        "n_diverged": len(table) - len(sane),
+        "chosen": [(name, _plain(selection.chosen[name])) for name in names if name in selection.chosen],
+        "charts": charts,
+        "names": names,
+        "candidates": [
+            {
+                "values": [_plain(row[name]) for name in names],
+                "loss": f"{row['loss']:.5g}",
+                "excess": f"{row['excess']:+.2g} ± {row['standard_error']:.2g}".replace("-", "−"),
+                "chosen": all(row[name] == selection.chosen.get(name) for name in names),
+            }
+            for row in shown.to_dict("records")
+        ],
+    }
+
+
+def _parameter_chart(
+    selection: Selection, table: pd.DataFrame, names: Sequence[str], name: str
+) -> dict[str, Any] | None:
+    """Candidates that differ from the chosen one in this parameter only."""
+    alike = np.ones(len(table), bool)
+    for other in names:
+        if other != name:
+            alike &= (table[other] == selection.chosen.get(other)).to_numpy()
+    along = (
+        table[alike].drop_duplicates(name).sort_values(name, key=lambda values: values.astype(float, errors="ignore"))
+    )
+    if len(along) < 2 or not (along[name] == selection.chosen.get(name)).any():
+        return None
+    values = list(along[name])
+    chosen = values.index(selection.chosen[name])
+    ticks = [_plain(value) for value in values]
+    said = f"Excess loss for {len(values)} values of {name}; {ticks[chosen]} was chosen."
+    drawn = curve(_spread(values), along["excess"].to_numpy(), along["standard_error"].to_numpy(), ticks, chosen, said)
+    return {"name": printable(name), "chosen": ticks[chosen], "svg": drawn}
+
+
+def _spread(values: Sequence[Any]) -> list[float]:
+    """Positions on the axis: by logarithm where values span decades, evenly where they are no numbers."""
+    numeric = all(
+        isinstance(value, int | float | np.number) and not isinstance(value, bool | np.bool_) for value in values
+    )
+    numbers = np.array(values if numeric else range(len(values)), float)
+    log = bool(numeric and numbers.min() > 0 and numbers.max() >= 8 * numbers.min())
+    scale = Scale.over(numbers, log=log, margin=0.08 if numeric else 0.5)
+    return [scale.at(number) for number in numbers]
+
+
+def _convergence(facts: Facts) -> dict[str, Any] | None:
+    """Positive series share a chart with a logarithmic scale; any other has its own."""
+    series = {printable(name): np.asarray(values, float) for name, values in (facts.history or {}).items()}
+    series = {name: values for name, values in series.items() if len(values) > 1 and np.isfinite(values).all()}
+    if not series:
+        return None
+    positive = {name: values for name, values in series.items() if values.min() > 0}
+    groups = [positive] if positive else []
+    groups += [{name: values} for name, values in series.items() if name not in positive]
+    return {
+        "charts": [
+            {
+                "names": list(group),
+                "svg": lines(group, f"{' and '.join(group)} over iterations", log=group is positive),
+                "ends": [f"{values[-1]:.3g}".replace("-", "−") for values in group.values()],
+            }
+            for group in groups
+        ],
+        "n_iter": max(len(values) for values in series.values()),
+        "converged": facts.converged,
+    }
+
+
+def _run(facts: Facts) -> dict[str, Any]:
+    return {
+        "command": printable(facts.command),
+        "parameters": [(printable(name), printable(_plain(value))) for name, value in facts.parameters.items()],
+        "notes": [printable(note) for note in facts.notes],
+        "seconds": f"{facts.seconds:.1f} seconds" if facts.seconds < 120 else f"{facts.seconds / 60:.0f} minutes",
+        "versions": [("Python", platform.python_version())]
+        + [(name, version(name)) for name in ("hidldl", "numpy", "scipy", "scikit-learn")],
+    }
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)

@@ -1,0 +1,122 @@
+(() => {
+  "use strict";
+  const at = id => document.getElementById(id);
+  const root = document.documentElement, theme = at("theme");
+  const systemIsDark = matchMedia("(prefers-color-scheme: dark)");
+  const isDark = () => (root.dataset.theme ?? (systemIsDark.matches ? "dark" : "light")) === "dark";
+  const tellTheme = () => { theme.textContent = isDark() ? "Light theme" : "Dark theme"; };
+  theme.addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; tellTheme(); });
+  systemIsDark.addEventListener("change", tellTheme);
+  theme.hidden = false;
+  tellTheme();
+
+  // Shares are whole numbers of the smallest unit that is shown, masses of a tenth of a percent: nothing is rounded twice.
+  const { labels, digits, rows: table } = JSON.parse(at("rows-data").textContent);
+  const rows = table.map(([number, name, mass, handedIn, recovered, low, high]) => ({ number, name, mass, handedIn, recovered, low, high }));
+  const search = at("search"), list = at("list"), order = at("order"), body = at("row-table").tBodies[0];
+  const percent = (units, places = digits) => (units / 10 ** digits).toFixed(places) + "\u00a0%";
+  const whole = 10 ** (digits + 2);
+  const tenths = mass => (mass / 10).toFixed(1) + "\u00a0%";
+  const element = (tag, properties = {}, ...children) => {
+    const made = Object.assign(document.createElement(tag), properties);
+    made.append(...children);
+    return made;
+  };
+  const isolated = text => "\u2068" + text + "\u2069";
+  const titled = row => row.name === String(row.number) ? "row " + row.number : isolated(row.name);
+  let shown = rows.reduce((most, row) => row.mass > most.mass ? row : most);
+
+  function bars(row, j, scale) {
+    const pair = element("span", { className: row.low ? "pair with-interval" : "pair" });
+    const bar = (className, units) => {
+      const made = element("i", { className });
+      made.style.width = 100 * units / scale + "%";
+      return made;
+    };
+    pair.setAttribute("aria-hidden", "true");
+    pair.append(row.handedIn[j] === null ? element("i", { className: "gap" }) : bar("handed", row.handedIn[j]), bar("recovered", row.recovered[j]));
+    if (row.low) {
+      const whisker = element("b");
+      whisker.style.left = 100 * row.low[j] / scale + "%";
+      whisker.style.width = 100 * (row.high[j] - row.low[j]) / scale + "%";
+      pair.append(whisker);
+    }
+    return pair;
+  }
+
+  function line(row, j, scale) {
+    const hidden = row.handedIn[j] === null;
+    const name = element("th", { scope: "row" }, element("bdi", { className: "name", title: labels[j] }, labels[j]));
+    const handedIn = hidden ? element("span", { className: "flag-text" }, "? hidden") : percent(row.handedIn[j]);
+    const recovered = element("td", {}, percent(row.recovered[j]));
+    if (row.low) recovered.append(element("small", {}, percent(row.low[j]).replace("\u00a0%", "") + "–" + percent(row.high[j])));
+    return element("tr", {}, name, element("td", { className: "bars" }, bars(row, j, scale)), element("td", {}, handedIn), recovered);
+  }
+
+  function show(row) {
+    shown = row;
+    const scale = Math.min(whole, whole / 20 * Math.ceil(Math.max(1, ...row.recovered, ...row.handedIn, ...(row.high ?? [])) / (whole / 20)));
+    const hidden = row.handedIn.filter(share => share === null).length;
+    at("row-name").textContent = titled(row);
+    at("row-said").textContent = (titled(row).startsWith("row") ? "" : "Row " + row.number.toLocaleString("en") + ". ") + (hidden
+      ? `${hidden} of ${labels.length} labels ${hidden === 1 ? "was" : "were"} hidden and ${hidden === 1 ? "holds" : "hold"} ${tenths(row.mass)}; what was seen is really ${tenths(1000 - row.mass)} of the row.`
+      : "Nothing was hidden here.");
+    at("row-scale").textContent = "bars from 0 to " + percent(scale, 0);
+    const places = labels.map((_, j) => j);
+    if (order.value !== "table") places.sort((a, b) => row.recovered[b] - row.recovered[a]);
+    if (order.value === "hidden") places.sort((a, b) => (row.handedIn[b] === null) - (row.handedIn[a] === null));
+    body.replaceChildren(...places.map(j => line(row, j, scale)));
+    list.value = String(row.number);
+    at("previous").disabled = !neighbour(-1);
+    at("next").disabled = !neighbour(1);
+  }
+
+  function neighbour(step) {
+    const options = [...list.options], here = options.findIndex(option => option.value === String(shown.number));
+    return options[here < 0 ? (step > 0 ? 0 : -1) : here + step];
+  }
+
+  function pick(number) {
+    const row = rows.find(row => row.number === Number(number));
+    if (!row) return;
+    show(row);
+    history.replaceState(null, "", "#row=" + row.number);
+  }
+
+  function filter() {
+    const wanted = search.value.trim().toLowerCase();
+    const matches = rows.filter(row => row.name.toLowerCase().includes(wanted) || String(row.number).startsWith(wanted));
+    list.replaceChildren(...matches.map(row => element("option", { value: row.number }, titled(row) + (row.handedIn.includes(null) ? ` · ${Math.round(row.mass / 10)} % hidden` : " · complete"))));
+    at("matches").textContent = wanted ? `${matches.length.toLocaleString("en")} of ${rows.length.toLocaleString("en")} rows match` : "";
+    show(shown);
+  }
+
+  function followLink() {
+    const number = /^#row=(\d+)$/.exec(location.hash)?.[1];
+    if (!number || !rows.some(row => row.number === Number(number))) return;
+    search.value = "";
+    filter();
+    pick(number);
+    at("picker").scrollIntoView();
+    at("row-name").focus({ preventScroll: true });
+  }
+
+  search.addEventListener("input", filter);
+  search.addEventListener("keydown", event => {
+    if (event.key !== "Enter" && event.key !== "ArrowDown") return;
+    event.preventDefault();
+    if (!list.options.length) return;
+    if (list.selectedIndex < 0 || search.value.trim()) list.selectedIndex = 0;
+    list.focus();
+    pick(list.value);
+  });
+  search.form.addEventListener("submit", event => event.preventDefault());
+  list.addEventListener("change", () => pick(list.value));
+  order.addEventListener("change", () => show(shown));
+  for (const [id, step] of [["previous", -1], ["next", 1]]) at(id).addEventListener("click", () => neighbour(step) && pick(neighbour(step).value));
+  addEventListener("hashchange", followLink);
+  if (labels.length > 15) order.value = "share";
+  at("picked").hidden = false;
+  filter();
+  followLink();
+})();

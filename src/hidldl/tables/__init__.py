@@ -1,0 +1,1 @@
+"""Whole tables: read, recovered and summarised, chunk by chunk."""
