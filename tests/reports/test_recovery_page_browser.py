@@ -152,6 +152,16 @@ def test_without_javascript_all_but_the_picker_is_there(address, open_page):
     assert not page.locator("#theme").is_visible()
 
 
+def test_in_print_hundreds_of_labels_do_not_fill_pages(tmp_path_factory, open_page):
+    written = recovery_page(a_summary(50, [f"label {j}" for j in range(200)]), some_facts(level=0.9))
+    page = open_page(_written(written, tmp_path_factory))
+    lines = page.locator("#row-table tbody tr")
+    assert lines.count() == 200
+    page.emulate_media(media="print")
+    assert sum(line.is_visible() for line in lines.all()) == 40
+    assert page.get_by_text("In print, the first 40 of 200 labels.").first.is_visible()
+
+
 def test_in_print_everything_is_light_and_nothing_is_a_control(address, open_page):
     page = open_page(address, theme="dark")
     page.emulate_media(media="print")

@@ -7,7 +7,6 @@ keeps its size. Colours are CSS classes, which the page defines for light, dark 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -91,7 +90,7 @@ def curve(
     scale = Scale.over(np.concatenate([values - reach, values + reach, [0]]))
     y = [_y(scale, value) for value in values]
     parts = [f'<line class="zero" x1="0" x2="100%" y1="{_y(scale, 0):.1f}" y2="{_y(scale, 0):.1f}"/>']
-    parts += [_line(a, b, "line-0") for a, b in _steps(positions, y)]
+    parts.append(_path(positions, y, "line-0"))
     for i, (x, value, error) in enumerate(zip(positions, values, reach, strict=True)):
         ends = (_y(scale, value - error), _y(scale, value + error))
         parts.append(_line((x, ends[0]), (x, ends[1]), "whisker"))
@@ -116,7 +115,7 @@ def lines(series: Mapping[str, FloatArray], summary: str, *, log: bool) -> str:
     for i, values in enumerate(series.values()):
         shown = _thinned(len(values))
         x, y = [over.at(k + 1) for k in shown], [_y(scale, values[k]) for k in shown]
-        parts += [_line(a, b, f"line-{i % 4}") for a, b in _steps(x, y)]
+        parts.append(_path(x, y, f"line-{i % 4}"))
         parts.append(f'<circle class="dot" cx="{100 * x[-1]:.2f}%" cy="{y[-1]:.1f}" r="3.5"/>')
     ticks = [tick for tick in over.ticks(5) if tick == int(tick) and tick >= 1]
     across = [(over.at(tick), f"{tick:,.0f}") for tick in ticks]
@@ -207,8 +206,14 @@ def _line(a: tuple[float, float], b: tuple[float, float], css: str) -> str:
     return f'<line class="{css}" x1="{100 * a[0]:.2f}%" y1="{a[1]:.1f}" x2="{100 * b[0]:.2f}%" y2="{b[1]:.1f}"/>'
 
 
-def _steps(x: Sequence[float], y: Sequence[float]) -> "pairwise[tuple[tuple[float, float], tuple[float, float]]]":
-    return pairwise(zip(x, y, strict=True))
+def _path(x: Sequence[float], y: Sequence[float], css: str) -> str:
+    """A line through the points; it is stretched to the chart's width, and its stroke is not."""
+    points = " ".join(f"{1000 * a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
+    return (
+        f'<svg width="100%" height="{HEIGHT}" viewBox="0 0 1000 {HEIGHT}" '
+        'preserveAspectRatio="none" overflow="visible">'
+        f'<polyline class="{css}" vector-effect="non-scaling-stroke" points="{points}"/></svg>'
+    )
 
 
 def _number_ticks(scale: Scale) -> list[tuple[float, str]]:

@@ -31,6 +31,7 @@
     const bar = (className, units) => {
       const made = element("i", { className });
       made.style.width = 100 * units / scale + "%";
+      if (!units) made.style.visibility = "hidden";
       return made;
     };
     pair.setAttribute("aria-hidden", "true");
@@ -58,9 +59,9 @@
     const scale = Math.min(whole, whole / 20 * Math.ceil(Math.max(1, ...row.recovered, ...row.handedIn, ...(row.high ?? [])) / (whole / 20)));
     const hidden = row.handedIn.filter(share => share === null).length;
     at("row-name").textContent = titled(row);
-    at("row-said").textContent = (titled(row).startsWith("row") ? "" : "Row " + row.number.toLocaleString("en") + ". ") + (hidden
+    at("row-said").textContent = `Row ${row.number.toLocaleString("en")}: ` + (hidden
       ? `${hidden} of ${labels.length} labels ${hidden === 1 ? "was" : "were"} hidden and ${hidden === 1 ? "holds" : "hold"} ${tenths(row.mass)}; what was seen is really ${tenths(1000 - row.mass)} of the row.`
-      : "Nothing was hidden here.");
+      : "nothing was hidden.");
     at("row-scale").textContent = "bars from 0 to " + percent(scale, 0);
     const places = labels.map((_, j) => j);
     if (order.value !== "table") places.sort((a, b) => row.recovered[b] - row.recovered[a]);
