@@ -1,10 +1,19 @@
 """The graph against its definition, written with dense matrices."""
 
+import sys
+
 import numpy as np
 import pytest
 from scipy import sparse
 
-from hidldl.graph import graph_laplacian, similarity_graph
+from hidldl.graph import (
+    graph_laplacian,
+    locality_order,
+    nearest_neighbors,
+    reordered,
+    similarity_graph,
+    weighted_graph,
+)
 
 
 def dense_similarity(X, n_neighbors, sigma):
@@ -64,3 +73,58 @@ def test_features_whose_squares_overflow_are_refused():
 def test_a_graph_that_is_merely_thin_is_not_told():
     X = np.array([[0.0], [4.0], [8.0]])  # neighbours 4 apart: weights of exp(-8)
     assert similarity_graph(X, 1, 1.0).nnz == 4
+
+
+class TestApproximateNeighbours:
+    @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+    @pytest.mark.parametrize("scale", [1.0, 1e60])
+    def test_they_are_nearly_the_exact_ones_and_their_distances_are_exact(self, container, scale):
+        X = scale * np.random.default_rng(0).normal(size=(600, 8))
+        exact, found = (nearest_neighbors(container(X), 5, how) for how in ("exact", "approximate"))
+        assert found.recall > 0.97
+        same = [len(set(a) & set(b)) for a, b in zip(exact.indices, found.indices, strict=True)]
+        assert np.mean(same) / 5 == pytest.approx(found.recall, abs=0.03)
+        rows = np.arange(600)[:, None]
+        assert (found.indices != rows).all()
+        assert np.allclose(found.distances / scale, np.linalg.norm(X[rows] / scale - X[found.indices] / scale, axis=2))
+        assert (np.diff(found.distances, axis=1) >= 0).all()
+        again = nearest_neighbors(container(X), 5, "approximate")
+        assert np.array_equal(again.indices, found.indices)
+
+    def test_among_many_equal_rows_nobody_is_its_own_neighbour(self):
+        X = np.repeat(np.random.default_rng(0).normal(size=(4, 3)), 100, axis=0)
+        graph = weighted_graph(nearest_neighbors(X, 5, "approximate"), 1.0)
+        assert np.allclose(graph.diagonal(), 0)
+        assert np.allclose(graph.data[graph.data > 0], 1)
+
+    def test_many_rows_are_searched_approximately_unless_one_asks_otherwise(self, monkeypatch):
+        monkeypatch.setattr("hidldl.graph.EXACT_UP_TO", 50)
+        monkeypatch.setattr("hidldl.graph.CANDIDATES", 1)
+        X = np.random.default_rng(0).normal(size=(400, 30))
+        with pytest.warns(UserWarning, match=r"found \d+% of the nearest neighbours"):
+            assert nearest_neighbors(X, 2, "auto").recall < 0.9
+        assert nearest_neighbors(X, 2, "exact").recall == 1
+        monkeypatch.setattr("hidldl.graph.EXACT_UP_TO", 400)
+        assert nearest_neighbors(X, 2, "auto").recall == 1
+
+    def test_a_missing_package_is_named_with_the_other_way(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "pynndescent", None)
+        with pytest.raises(ImportError, match=r"hidldl\[ann\].*neighbor_search=\"exact\""):
+            nearest_neighbors(np.eye(5), 2, "approximate")
+
+
+def test_an_order_for_locality_moves_rows_and_columns_alike():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 2))
+    G = graph_laplacian(similarity_graph(X, 4, 1.0))
+    order = locality_order(G)
+    moved = reordered(G, order)
+    assert np.array_equal(np.sort(order), np.arange(500))
+    D = rng.random((500, 3))
+    assert np.allclose(moved @ D[order], (G @ D)[order])
+
+    def reach(matrix):
+        entries = matrix.tocoo()
+        return np.abs(entries.coords[0] - entries.coords[1]).mean()
+
+    assert reach(moved) < reach(G) / 4

@@ -1,17 +1,36 @@
 """The neighbour graph over rows: who is near whom, how much, and its Laplacian. Always sparse."""
 
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import laplacian
+from scipy.sparse.csgraph import laplacian, reverse_cuthill_mckee
 from sklearn.neighbors import NearestNeighbors
 
-from hidldl.validation import FloatArray, warn_user
+from hidldl.validation import FloatArray, IntArray, warn_user
 
 VANISHING_WEIGHT = 1e-6
 """A typical weight below this moves no row: the graph is as good as absent."""
 LARGEST_FEATURE = 1e150
+EXACT_UP_TO = 100_000
+"""Rows up to which "auto" searches exactly. An exact search takes time with the square of the rows."""
+CANDIDATES = 2
+"""An approximate search looks for this many times the neighbours that are wanted, and keeps the nearest."""
+JUDGED_ROWS = 200
+"""Rows whose neighbours are searched exactly too, to measure what an approximate search finds."""
+LOW_RECALL = 0.9
+
+Search: TypeAlias = Literal["auto", "exact", "approximate"]
+SEARCHES: tuple[Search, ...] = ("auto", "exact", "approximate")
+
+
+class Neighbors(NamedTuple):
+    """Distances to the nearest other rows and which rows those are, n × k each."""
+
+    distances: FloatArray
+    indices: IntArray
+    recall: float
+    """Share of the true neighbours that were found; measured on a sample of rows if the search was approximate."""
 
 
 def similarity_graph(X: Any, n_neighbors: int, sigma: float) -> sparse.csr_array:
@@ -20,11 +39,12 @@ def similarity_graph(X: Any, n_neighbors: int, sigma: float) -> sparse.csr_array
     Two rows are connected if either is among the other's ``n_neighbors`` nearest; their weight is
     exp(-distance² / (2 sigma²)).
     """
-    return weighted_graph(*nearest_neighbors(X, n_neighbors), sigma)
+    return weighted_graph(nearest_neighbors(X, n_neighbors), sigma)
 
 
-def weighted_graph(distances: FloatArray, neighbors: Any, sigma: float) -> sparse.csr_array:
-    """The graph of rows whose nearest neighbours and their distances, n × k each, are known."""
+def weighted_graph(neighbors: Neighbors, sigma: float) -> sparse.csr_array:
+    """The graph of rows whose nearest neighbours are known."""
+    distances, indices, _ = neighbors
     weights = np.exp(-((distances / sigma) ** 2) / 2)
     if np.median(weights) < VANISHING_WEIGHT:
         warn_user(
@@ -34,31 +54,89 @@ def weighted_graph(distances: FloatArray, neighbors: Any, sigma: float) -> spars
         )
     n_rows, n_neighbors = distances.shape
     starts = np.arange(0, n_rows * n_neighbors + 1, n_neighbors)
-    nearest = sparse.csr_array((weights.ravel(), neighbors.ravel(), starts), shape=(n_rows, n_rows))
+    nearest = sparse.csr_array((weights.ravel(), indices.ravel(), starts), shape=(n_rows, n_rows))
     # A weight depends on the pair only, so the larger of (i, j) and (j, i) is "either is a neighbour".
     return nearest.maximum(nearest.T).tocsr()
 
 
-def nearest_neighbors(X: Any, n_neighbors: int) -> tuple[FloatArray, Any]:
-    """Distances to the nearest other rows, and which rows those are."""
-    if sparse.issparse(X):
-        return NearestNeighbors(n_neighbors=n_neighbors).fit(X).kneighbors()
-    # The search may expand |x - y|² and lose its digits to a common offset: centre first, and measure the distances of
-    # the neighbours that it finds by their differences.
-    X = X - X.mean(axis=0, dtype=np.float64)
-    if np.abs(X).max() > LARGEST_FEATURE:
-        raise ValueError(f"X has features beyond {LARGEST_FEATURE:g}, whose squares overflow; scale them.")
-    neighbors = NearestNeighbors(n_neighbors=n_neighbors).fit(X).kneighbors(return_distance=False)
-    distances = [np.linalg.norm(X - X[neighbors[:, k]], axis=1) for k in range(n_neighbors)]
-    return np.stack(distances, axis=1), neighbors
+def nearest_neighbors(X: Any, n_neighbors: int, search: Search = "exact") -> Neighbors:
+    """The nearest other rows of each row; "auto" searches exactly up to a hundred thousand rows."""
+    approximate = search == "approximate" or (search == "auto" and X.shape[0] > EXACT_UP_TO)
+    if not sparse.issparse(X):
+        # Searches may expand |x - y|² and lose its digits to a common offset: centre first, and measure the distances
+        # of the neighbours that they find by their differences.
+        X = X - X.mean(axis=0, dtype=np.float64)
+        if np.abs(X).max() > LARGEST_FEATURE:
+            raise ValueError(f"X has features beyond {LARGEST_FEATURE:g}, whose squares overflow; scale them.")
+    if approximate:
+        return _approximate_neighbors(X, n_neighbors, asked_for=search == "approximate")
+    distances, indices = NearestNeighbors(n_neighbors=n_neighbors).fit(X).kneighbors()
+    return Neighbors(distances if sparse.issparse(X) else _distances(X, indices), indices, 1.0)
+
+
+def _distances(X: FloatArray, indices: IntArray) -> FloatArray:
+    columns = [np.linalg.norm(X - X[indices[:, k]], axis=1) for k in range(indices.shape[1])]
+    return np.stack(columns, axis=1)
+
+
+def _approximate_neighbors(X: Any, n_neighbors: int, asked_for: bool) -> Neighbors:
+    try:
+        from pynndescent import NNDescent
+    except ImportError as error:
+        why = "" if asked_for else f" of more than {EXACT_UP_TO:,} rows, such as X with {X.shape[0]:,}"
+        raise ImportError(
+            f"The approximate search for neighbours{why} needs pynndescent: install it with pip install 'hidldl[ann]', "
+            'or choose neighbor_search="exact" and wait.'
+        ) from error
+    n_rows = X.shape[0]
+    wanted = min(CANDIDATES * n_neighbors + 1, n_rows - 1)
+    # It computes in single precision, whose range is small.
+    scale = np.abs(X).max() or 1.0
+    # One thread and one seed: what is found must depend on neither the machine nor the caller.
+    indices, distances = NNDescent(X / scale, n_neighbors=wanted, random_state=0, n_jobs=1).neighbor_graph
+    distances = scale * distances.astype(np.float64) if sparse.issparse(X) else _distances(X, indices)
+    own = np.arange(n_rows)[:, None]
+    missing = indices < 0  # found nobody: an edge to itself, without weight
+    indices = np.where(missing, own, indices)
+    distances[indices == own] = np.inf
+    nearest = np.argsort(distances, axis=1, kind="stable")[:, :n_neighbors]
+    distances, indices = (np.take_along_axis(table, nearest, axis=1) for table in (distances, indices))
+    recall = _recall(X, distances)
+    if recall < LOW_RECALL:
+        warn_user(
+            f"the approximate search found {recall:.0%} of the nearest neighbours. Scale or reduce the features, or "
+            'choose neighbor_search="exact", which takes longer.'
+        )
+    return Neighbors(distances, indices, recall)
+
+
+def _recall(X: Any, distances: FloatArray) -> float:
+    """Share of found neighbours that are as near as the true ones, over a sample of rows."""
+    n_rows, n_neighbors = distances.shape
+    judged = np.random.default_rng(0).choice(n_rows, min(JUDGED_ROWS, n_rows), replace=False)
+    exactly = NearestNeighbors(n_neighbors=n_neighbors + 1, algorithm="brute").fit(X).kneighbors(X[judged])[0]
+    farthest = exactly[:, -1:] * (1 + 1e-6) + 1e-12
+    return float((distances[judged] <= farthest).mean())
 
 
 def typical_distance(distances: FloatArray) -> float:
     """The median distance between neighbours that are apart; 1 if none are."""
-    apart = distances[distances > 0]
+    apart = distances[(distances > 0) & (distances < np.inf)]
     return float(np.median(apart)) if apart.size else 1.0
 
 
 def graph_laplacian(similarity: sparse.csr_array) -> sparse.csr_array:
     """Degrees on the diagonal minus the similarities."""
     return sparse.csr_array(laplacian(similarity))
+
+
+def locality_order(graph: sparse.csr_array) -> IntArray:
+    """The rows in an order in which those that are connected lie close to each other in memory."""
+    return reverse_cuthill_mckee(graph, symmetric_mode=True)
+
+
+def reordered(matrix: sparse.csr_array, order: IntArray) -> sparse.csr_array:
+    """The square matrix with its rows and columns in that order."""
+    moved = matrix[order][:, order].tocsr()
+    moved.sort_indices()
+    return moved

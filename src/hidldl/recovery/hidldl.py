@@ -1,6 +1,6 @@
 """HidLDL: the paper's method."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -9,7 +9,16 @@ from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import check_is_fitted
 
 from hidldl.base import Learner, Recoverer
-from hidldl.graph import graph_laplacian, nearest_neighbors, typical_distance, weighted_graph
+from hidldl.graph import (
+    SEARCHES,
+    Search,
+    graph_laplacian,
+    locality_order,
+    nearest_neighbors,
+    reordered,
+    typical_distance,
+    weighted_graph,
+)
 from hidldl.learners.sabfgs import SABFGS
 from hidldl.parallel import threads
 from hidldl.recovery import exact
@@ -20,6 +29,7 @@ from hidldl.validation import (
     Auto,
     BoolArray,
     FloatArray,
+    IntArray,
     RandomState,
     check_choice,
     check_flag,
@@ -40,7 +50,10 @@ STOPS = {"algorithm1": (100, 1e-3), "exact": (10_000, 1e-5)}
 @dataclass
 class _Graph:
     laplacian: sparse.csr_array
+    order: IntArray | slice
+    """The order of its rows: of large tables another than the user's, so that neighbours share memory pages."""
     sigma: float
+    recall: float
     ended: tuple[FloatArray, exact.Iterate] | None = None
     """Where the exact solver ended, for which rows: the next alpha of a path starts there."""
 
@@ -65,6 +78,9 @@ class HidLDL(Recoverer):
         alpha that recovers them best wins.
     n_neighbors : int or None
         Neighbours of each row; the number of labels by default.
+    neighbor_search : "auto", "exact" or "approximate", default="auto"
+        How neighbours are found. "approximate" takes much less time for many rows and needs
+        ``pip install 'hidldl[ann]'``; "auto" is exact up to 100,000 rows.
     sigma : float or "auto", default=1
         Width of the Gaussian kernel, in the units of the features, which are used as they are. "auto" is the median
         distance between neighbours.
@@ -98,6 +114,8 @@ class HidLDL(Recoverer):
         Which degrees were observed.
     alpha_, sigma_ : float
         The parameters, chosen or given.
+    neighbor_recall_ : float
+        Share of the true neighbours that the search found, measured on a sample of rows; 1 if it was exact.
     selection_ : Selection or None
         What ``alpha="auto"`` tried, what it lost and how sure the choice is.
     learner_ : SABFGS
@@ -135,6 +153,7 @@ class HidLDL(Recoverer):
         alpha: float | Auto = DEFAULT_ALPHA,
         *,
         n_neighbors: int | None = None,
+        neighbor_search: Search = "auto",
         sigma: float | Auto = 1.0,
         constraint: bool = True,
         solver: Literal["algorithm1", "exact"] = "algorithm1",
@@ -147,6 +166,7 @@ class HidLDL(Recoverer):
     ) -> None:
         self.alpha = alpha
         self.n_neighbors = n_neighbors
+        self.neighbor_search = neighbor_search
         self.sigma = sigma
         self.constraint = constraint
         self.solver = solver
@@ -169,6 +189,7 @@ class HidLDL(Recoverer):
     def _check_parameters(self, n_rows: int, n_labels: int) -> None:
         check_number(self.alpha, "alpha", at_least=0, or_auto=True)
         check_number(self.sigma, "sigma", above=0, or_auto=True)
+        check_choice(self.neighbor_search, "neighbor_search", SEARCHES)
         check_flag(self.constraint, "constraint")
         check_choice(self.solver, "solver", tuple(STOPS))
         if self.solver == "exact" and not self.constraint:
@@ -192,13 +213,16 @@ class HidLDL(Recoverer):
     def _prepare(self, X: Any, D_obs: FloatArray) -> Any:
         _refuse_identical_rows(X)
         n_rows, n_labels = D_obs.shape
-        distances, neighbors = nearest_neighbors(X, self.n_neighbors or min(n_labels, n_rows - 1))
-        sigma = typical_distance(distances) if isinstance(self.sigma, str) else self.sigma
-        graph = weighted_graph(distances, neighbors, sigma).astype(D_obs.dtype)
-        return _Graph(graph_laplacian(graph), sigma)
+        neighbors = nearest_neighbors(X, self.n_neighbors or min(n_labels, n_rows - 1), self.neighbor_search)
+        sigma = typical_distance(neighbors.distances) if isinstance(self.sigma, str) else self.sigma
+        laplacian = graph_laplacian(weighted_graph(neighbors, sigma).astype(D_obs.dtype))
+        if D_obs.size < COMPILED_FROM:
+            return _Graph(laplacian, slice(None), sigma, neighbors.recall)
+        order = locality_order(laplacian)
+        return _Graph(reordered(laplacian, order), order, sigma, neighbors.recall)
 
     def _recover(self, prepared: _Graph, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
-        self.sigma_ = prepared.sigma
+        self.sigma_, self.neighbor_recall_ = prepared.sigma, prepared.recall
         self.alpha_, self.selection_ = self._choose_alpha(prepared, D_obs, observed)
         solution = self._solve(prepared, D_obs, observed, self.alpha_)
         if self.solver == "exact":
@@ -219,29 +243,41 @@ class HidLDL(Recoverer):
         return STOPS[self.solver][1] if self.tol is None else self.tol
 
     def _solve(self, graph: _Graph, D_obs: FloatArray, observed: BoolArray, alpha: float) -> Solution:
+        ordered = (D_obs[graph.order], observed[graph.order])
         if self.solver == "exact":
-            doubled = (graph.laplacian.astype(np.float64), D_obs.astype(np.float64), observed)
-            problem = exact.ConvexProblem(*doubled, alpha)
             # Only the same rows, or the result would depend on what was solved before.
             start = graph.ended[1] if graph.ended is not None and graph.ended[0] is D_obs else None
-            solution, last = exact.solve(problem, max_iter=self._max_iter, tol=self._tol, start=start)
+            solution, last = self._solve_exactly(graph.laplacian, *ordered, alpha, start)
             graph.ended = (D_obs, last)
-            return solution
+        else:
+            solution = self._run_algorithm1(graph.laplacian, *ordered, alpha)
+        D = np.empty_like(solution.D)
+        D[graph.order] = solution.D
+        return replace(solution, D=D)
+
+    def _solve_exactly(
+        self, laplacian: sparse.csr_array, D_obs: FloatArray, observed: BoolArray, alpha: float, start: Any
+    ) -> tuple[Solution, exact.Iterate]:
+        problem = exact.ConvexProblem(laplacian.astype(np.float64), D_obs.astype(np.float64), observed, alpha)
+        return exact.solve(problem, max_iter=self._max_iter, tol=self._tol, start=start)
+
+    def _run_algorithm1(
+        self, laplacian: sparse.csr_array, D_obs: FloatArray, observed: BoolArray, alpha: float
+    ) -> Solution:
         options: dict[str, Any] = {
             "alpha": alpha,
             "rho": self.rho,
             "step": self.step,
             "max_iter": self._max_iter,
             "tol": self._tol,
+            "constraint": self.constraint,
         }
         if D_obs.size < COMPILED_FROM:
-            return solve(graph.laplacian, D_obs, observed, **options, constraint=self.constraint)
+            return solve(laplacian, D_obs, observed, **options)
         from hidldl.recovery import algorithm1_compiled
 
         with threads(self.n_jobs) as mapper:
-            return algorithm1_compiled.solve(
-                graph.laplacian, D_obs, observed, **options, constraint=self.constraint, mapper=mapper
-            )
+            return algorithm1_compiled.solve(laplacian, D_obs, observed, **options, mapper=mapper)
 
     def _choose_alpha(self, graph: _Graph, D_obs: FloatArray, observed: BoolArray) -> tuple[float, Selection | None]:
         """alpha as given, or by the re-hiding game; the paper's middle where too few rows can play."""
