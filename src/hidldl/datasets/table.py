@@ -1,4 +1,4 @@
-"""A table of one's own: feature and label columns in a CSV or Parquet file."""
+"""A table of one's own: feature and label columns in a CSV, Parquet or Excel file."""
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pandas.api.types import is_datetime64_any_dtype, is_timedelta64_dtype
 
 from hidldl.datasets.dataset import Dataset
-
-_SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+from hidldl.tables.columns import why_not_a_number
+from hidldl.tables.reading import open_table
+from hidldl.tables.sources import quoted, split_suffix
 
 
 def load_table(
@@ -21,15 +21,15 @@ def load_table(
     *,
     index: str | None = None,
 ) -> Dataset:
-    """Read features and label degrees from a CSV, TSV or Parquet file.
+    """Read features and label degrees from a CSV, TSV, Parquet or Excel file.
 
     An empty cell in a label column is a hidden label: it becomes NaN, which every recoverer reads as hidden.
 
     Parameters
     ----------
     path : path
-        A ``.csv``, ``.tsv`` or ``.parquet`` file; CSV and TSV may be compressed (``.csv.gz``). Parquet needs
-        ``pip install 'hidldl[parquet]'``.
+        A ``.csv``, ``.tsv``, ``.txt``, ``.parquet`` or ``.xlsx`` file; text may be compressed (``.csv.gz``). Parquet
+        needs ``pip install 'hidldl[parquet]'``, Excel ``'hidldl[excel]'``.
     labels : names or pattern
         The label columns: their names, or one pattern such as ``"label_*"``.
     features : names or pattern, optional
@@ -53,9 +53,7 @@ def load_table(
     b     0.5  0.25   0.25
     """
     path = Path(path)
-    table = _read(path)
-    if table.empty:
-        raise ValueError(f"{path.name} has no rows.")
+    table = _read(path, index)
     if index is not None:
         _refuse_missing_columns([index], table, path, "index")
     label_names = _select(labels, table, path, "labels")
@@ -71,7 +69,7 @@ def load_table(
     if index is not None:
         table = table.set_index(index)
     return Dataset(
-        name=_stem(path),
+        name=split_suffix(path.name)[0],
         features=_numeric(table[feature_names], path, "features"),
         distributions=_numeric(table[label_names], path, "labels"),
         feature_names=tuple(map(str, feature_names)),
@@ -79,56 +77,19 @@ def load_table(
     )
 
 
-def _kind(path: Path) -> str | None:
-    """The suffix that says what is in the file, whatever its case; compression comes after it."""
-    return next((s for s in reversed([s.lower() for s in path.suffixes]) if s in (*_SEPARATORS, ".parquet")), None)
-
-
-def _stem(path: Path) -> str:
-    """The file's name without the suffixes that say what it is."""
-    kind = _kind(path)
-    return path.name if kind is None else path.name[: path.name.lower().rindex(kind)]
-
-
-def _read(path: Path) -> pd.DataFrame:
+def _read(path: Path, index: str | None) -> pd.DataFrame:
+    """The whole table; its index is the column without a name, where there is one, or counts from 0."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}.")
-    kind = _kind(path)
-    if kind is None or path.suffix.lower() not in (kind, ".gz", ".bz2", ".xz", ".zst"):
-        raise ValueError(f"{path.name}: load_table reads .csv, .tsv and .parquet files, plain or as .csv.gz.")
-    return _read_parquet(path) if kind == ".parquet" else _read_text(path, _SEPARATORS[kind])
-
-
-def _read_parquet(path: Path) -> pd.DataFrame:
-    try:
-        table = pd.read_parquet(path)
-    except ImportError as error:
-        raise ImportError("Parquet files need pyarrow; install it with pip install 'hidldl[parquet]'.") from error
-    # An index that was saved with a name is a column like any other.
-    return table if table.index.name is None else table.reset_index()
-
-
-def _read_text(path: Path, separator: str) -> pd.DataFrame:
-    try:
-        # pandas renames the second of two equal column names without a word, so the header is read first.
-        header = pd.read_csv(path, sep=separator, header=None, nrows=1, dtype=str).iloc[0]
-        # index_col=False: a row with one field too many must not shift the others.
-        table = pd.read_csv(path, sep=separator, index_col=False)
-    except pd.errors.EmptyDataError:
-        raise ValueError(f"{path.name} is empty.") from None
-    except UnicodeError:
-        raise ValueError(f"{path.name} is not text in UTF-8; save it so.") from None
-    except pd.errors.ParserError as error:
-        raise ValueError(f"{path.name} is not a table: {str(error).strip()}.") from None
-    if header.dropna().duplicated().any():
-        twice = header[header.duplicated()].iloc[0]
-        raise ValueError(f"{path.name} has two columns named {twice!r}; rename one.")
-    if pd.isna(header.iloc[0]):
-        # What pandas and R write as a first column without a name is the index.
-        table = table.set_index(table.columns[0]).rename_axis(None)
-    if header.iloc[1:].isna().any():
-        raise ValueError(f"column {int(header.iloc[1:].isna().argmax()) + 2} of {path.name} has no name; give it one.")
-    return table
+    with open_table(path) as table:
+        # Names of rows are whole numbers or as written: not 7.0 for 7.
+        names = [name for name in ("", index) if name is not None and name in table.columns]
+        numbers = {column.name for column in table.scan() if column.kind == "number"}
+        frame = table.read(as_text=names)
+    for name in names:
+        frame[name] = pd.to_numeric(frame[name]) if name in numbers else frame[name]
+    # What pandas and R write as a first column without a name is the index.
+    return frame.set_index("").rename_axis(None) if "" in names else frame.reset_index(drop=True)
 
 
 def _select(wanted: str | Sequence[str], table: pd.DataFrame, path: Path, role: str) -> list[Any]:
@@ -157,14 +118,12 @@ def _refuse_missing_columns(wanted: Sequence[str], table: pd.DataFrame, path: Pa
 def _numeric(part: pd.DataFrame, path: Path, role: str) -> pd.DataFrame:
     for name in part.columns:
         column = part[name]
-        is_time = is_datetime64_any_dtype(column) or is_timedelta64_dtype(column)
-        # Times would turn into nanoseconds since 1970, which nobody means.
-        at_fault = column.notna() if is_time else pd.to_numeric(column, errors="coerce").isna() & column.notna()
+        at_fault = pd.to_numeric(column, errors="coerce").isna() & column.notna()
         if at_fault.any():
-            row, value = part.index[at_fault][0], column[at_fault].iloc[0]
+            row = int(at_fault.to_numpy().argmax())
             raise ValueError(
-                f"column {name!r} of {path.name} holds {value!r} in row {row!r}, which is not a number; correct it, "
-                f"or name the columns that are {role}."
+                f"column {name!r} of {path.name} holds {quoted(column.iloc[row])} in row {row + 1}, "
+                f"{why_not_a_number(column.iloc[row])}, or name the columns that are {role}."
             )
     return part.apply(pd.to_numeric).astype(float)
 

@@ -1,0 +1,243 @@
+"""Delimited text: records cut from a stream without a loop over rows, each with the right number of fields."""
+
+import csv
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from io import BytesIO, StringIO
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from hidldl.tables.sources import Source, TableError, UnreadableError
+
+MOST_COLUMNS = 10_000
+# A name is read by people and a cell may hold an article, but not a whole file behind an unclosed quotation mark.
+LONGEST_NAME = 10_000
+LONGEST_CELL = 1_000_000
+LONGEST_ROW = 10_000_000
+CHUNK_BYTES = 16 * 2**20
+_DELIMITERS = ",;\t|"
+_LF, _CR, _QUOTE = b'\n\r"'
+_EDGE = rb'(?:^|(?<=[;\t|"\r\n]))[ ]*[-+]?'
+_ENDS = rb'[ ]*(?=[;\t|"\r\n])'
+_COMMA_NUMBER = re.compile(_EDGE + rb"\d*,\d+" + _ENDS)
+_POINT_NUMBER = re.compile(_EDGE + rb"\d*\.\d+" + _ENDS)
+_THOUSANDS = re.compile(rb"\s*[-+]?\d{1,3}(,\d{3})+\s*")
+
+
+@dataclass(frozen=True)
+class _Records:
+    """Whole records: the text, where each ends, how many fields it has, and how long its longest field is."""
+
+    text: bytes
+    ends: NDArray[np.intp]
+    n_fields: NDArray[np.intp]
+    lengths: NDArray[np.intp]
+    stray_quote: int | None
+
+    @property
+    def starts(self) -> NDArray[np.intp]:
+        return np.append(0, self.ends[:-1])
+
+    def blank(self) -> NDArray[np.bool_]:
+        """Which records are empty lines, or lines of white space only."""
+        text = np.frombuffer(self.text, dtype=np.uint8)
+        first = text[self.starts]
+        blank = (self.n_fields == 1) & ((first == _LF) | (first == _CR))
+        for i in np.flatnonzero((self.n_fields == 1) & ((first == ord(" ")) | (first == ord("\t")))):
+            blank[i] = not self.text[self.starts[i] : self.ends[i]].strip(b" \t\r\n")
+        return blank
+
+
+def _cut(text: bytes, delimiter: str, *, last: bool = False) -> _Records:
+    """Cut what is whole from the text; what is between quotation marks is no delimiter and no line end."""
+    marks_at = np.frombuffer(text, dtype=np.uint8)
+    is_end = marks_at == _LF
+    if b"\r" in text:
+        lone = marks_at == _CR
+        lone[:-1] &= marks_at[1:] != _LF
+        lone[-1] &= last  # a line feed may follow in the next block
+        is_end |= lone
+    marks = np.flatnonzero(is_end | (marks_at == ord(delimiter)))
+    stray = None
+    if b'"' in text:
+        quotes = np.flatnonzero(marks_at == _QUOTE)
+        marks = marks[np.searchsorted(quotes, marks) % 2 == 0]
+    which = np.flatnonzero(is_end[marks])
+    if len(which) and b'"' in text:
+        stray = _stray_quote(marks_at, quotes[quotes < marks[which[-1]]], ord(delimiter))
+    marks = marks[: which[-1] + 1] if len(which) else marks[:0]
+    lengths = np.diff(marks, prepend=-1) - 1
+    starts = np.append(0, which[:-1] + 1) if len(which) else which
+    longest = np.maximum.reduceat(lengths, starts) if len(which) else lengths
+    ends = marks[which] + 1
+    return _Records(text[: ends[-1]] if len(ends) else b"", ends, np.diff(which, prepend=-1), longest, stray)
+
+
+def _stray_quote(text: NDArray[np.uint8], quotes: NDArray[np.intp], delimiter: int) -> int | None:
+    """The first quotation mark that neither opens nor closes a field and is not one of a pair within it."""
+    around = np.isin(np.arange(256), [delimiter, _LF, _CR, _QUOTE])
+    opening, closing = quotes[::2], quotes[1::2]
+    stray_opening = opening[~around[text[opening - 1]] & (opening > 0)]
+    stray_closing = closing[~around[text[closing + 1]]]
+    return min((int(stray[0]) for stray in (stray_opening, stray_closing) if len(stray)), default=None)
+
+
+class Delimited:
+    """A file of delimited text, its columns named in its first record."""
+
+    def __init__(self, source: Source, delimiters: str = _DELIMITERS) -> None:
+        self.source = source
+        sample = self._sample()
+        self.delimiter = max(delimiters, key=lambda mark: _how_well_it_divides(sample, mark))
+        self.decimal = _decimal(sample) if self.delimiter != "," else "."
+        self.columns = self._header(sample)
+
+    def frames(self, rows: int, text: Collection[int] = ()) -> Iterator[pd.DataFrame]:
+        """Pieces of at most so many rows; columns in `text` as written, the others as pandas reads them."""
+        width = len(self.columns)
+        first = 1
+        for data, n_rows in self._pieces(rows):
+            frame = pd.read_csv(
+                BytesIO(data),
+                sep=self.delimiter,
+                decimal=self.decimal,
+                header=None,
+                names=range(width),
+                index_col=False,
+                dtype=dict.fromkeys(text, str),
+                low_memory=False,
+            )
+            if frame.shape != (n_rows, width):
+                raise TableError(f"{self.source.name} is not a clear table near row {first}; save it again as .csv.")
+            frame.index = pd.RangeIndex(first, first + n_rows)
+            first += n_rows
+            yield frame
+
+    def _sample(self) -> bytes:
+        """The beginning, for looking at."""
+        try:
+            sample = next(self.source.blocks(), b"")
+        except UnreadableError as error:
+            raise TableError(f"the header of {self.source.name} {error}.") from None
+        if not sample.strip():
+            raise TableError(f"{self.source.name} is empty.")
+        return sample if sample.endswith((b"\n", b"\r")) else sample + b"\n"
+
+    def _header(self, sample: bytes) -> tuple[str, ...]:
+        name = self.source.name
+        records = _cut(sample, self.delimiter, last=True)
+        if not len(records.ends):
+            raise TableError(f"the header of {name} opens a quotation mark that is not closed; close it.")
+        if records.stray_quote is not None and records.stray_quote < records.ends[0]:
+            raise TableError(_stray_quote_message(name, 0))
+        first = int((~records.blank()).argmax())
+        if records.n_fields[first] > MOST_COLUMNS:
+            raise TableError(f"{name} has more than {MOST_COLUMNS:,} columns; leave out those not needed.")
+        if records.lengths[first] > LONGEST_NAME:
+            raise TableError(f"{name} has a column name of more than {LONGEST_NAME:,} characters; is it a table?")
+        header = records.text[records.starts[first] : records.ends[first]].decode()
+        return tuple(next(csv.reader(StringIO(header, newline=""), delimiter=self.delimiter)))
+
+    def _pieces(self, rows: int) -> Iterator[tuple[bytes, int]]:
+        """Text of at most so many whole rows, and how many they are."""
+        parts: list[bytes] = []
+        n_rows = size = 0
+        for text, ends in self._rows():
+            i = start = 0
+            while i < len(ends):
+                taken = min(rows - n_rows, len(ends) - i)
+                stop = int(ends[i + taken - 1])
+                parts.append(text[start:stop])
+                n_rows, size, i, start = n_rows + taken, size + stop - start, i + taken, stop
+                if n_rows == rows or size >= CHUNK_BYTES:
+                    yield b"".join(parts), n_rows
+                    parts, n_rows, size = [], 0, 0
+        if n_rows:
+            yield b"".join(parts), n_rows
+
+    def _rows(self) -> Iterator[tuple[bytes, NDArray[np.intp]]]:
+        """Checked text below the header, cut after a record, and where its records end."""
+        blocks = self.source.blocks()
+        n_seen = 0  # the header is record 0, so this is the number of the next row
+        rest = b""
+        last = False
+        while not last:
+            try:
+                block = next(blocks, b"")
+            except UnreadableError as error:
+                raise TableError(f"{self._place(n_seen)} {error}.") from None
+            last = not block
+            text = rest + (block or (b"" if rest.endswith((b"\n", b"\r")) else b"\n"))
+            records = _cut(text, self.delimiter, last=last)
+            rest = text[len(records.text) :]
+            if len(rest) > LONGEST_ROW:
+                raise TableError(
+                    f"{self._place(n_seen)} is longer than {LONGEST_ROW:,} characters; is a quotation mark not closed?"
+                )
+            ends = self._checked(records, n_seen)
+            if len(ends):
+                header = ends[0] if n_seen == 0 else 0
+                yield records.text[header:], ends[int(n_seen == 0) :] - header
+                n_seen += len(ends)
+        if rest:
+            raise TableError(f"{self._place(n_seen)} opens a quotation mark that is not closed; close it.")
+
+    def _checked(self, records: _Records, n_seen: int) -> NDArray[np.intp]:
+        """Where the records that are not blank end, if all of them are sound."""
+        filled = np.flatnonzero(~records.blank()) if len(records.ends) else np.empty(0, dtype=np.intp)
+        ends, n_fields = records.ends[filled], records.n_fields[filled]
+        width = len(self.columns)
+        if records.stray_quote is not None:
+            row = n_seen + int(np.searchsorted(ends, records.stray_quote, side="right"))
+            raise TableError(_stray_quote_message(self.source.name, row))
+        if (n_fields != width).any():
+            at_fault = int((n_fields != width).argmax())
+            raise TableError(self._ragged(n_seen + at_fault, int(n_fields[at_fault])))
+        if (records.lengths[filled] > LONGEST_CELL).any():
+            row = n_seen + int((records.lengths[filled] > LONGEST_CELL).argmax())
+            raise TableError(f"{self._place(row)} has a cell of more than {LONGEST_CELL:,} characters; shorten it.")
+        return ends
+
+    def _ragged(self, row: int, n_fields: int) -> str:
+        width = len(self.columns)
+        if self.columns[0].startswith("#"):
+            remedy = "begin the file with the column names, not with a comment"
+        elif row == 1 and n_fields == width + 1:
+            remedy = "name every column, also that of the row names"
+        else:
+            remedy = f"complete it, or put a field that holds {self.delimiter!r} in quotation marks"
+        return f"{self._place(row)} has {_count(n_fields, 'field')}, but the header {_count(width, 'name')}; {remedy}."
+
+    def _place(self, row: int) -> str:
+        return _place(self.source.name, row)
+
+
+def _place(name: str, row: int) -> str:
+    return f"row {row} of {name}" if row else f"the header of {name}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def _stray_quote_message(name: str, row: int) -> str:
+    return f"{_place(name, row)} has a quotation mark within a field; put the field in quotation marks and double it."
+
+
+def _how_well_it_divides(sample: bytes, delimiter: str) -> float:
+    """Fields per record beyond the first, times the share of the records that have as many as the header."""
+    records = _cut(sample, delimiter, last=True)
+    if not len(records.ends):
+        return 0
+    n_fields = records.n_fields[~records.blank()]
+    return float((n_fields[0] - 1) * (n_fields == n_fields[0]).mean())
+
+
+def _decimal(sample: bytes) -> str:
+    """A comma where numbers are written with one and none with a point; 1,234 alone may be thousands."""
+    with_comma = _COMMA_NUMBER.finditer(sample)
+    is_comma = any(not _THOUSANDS.fullmatch(found.group()) for found in with_comma)
+    return "," if is_comma and not _POINT_NUMBER.search(sample) else "."

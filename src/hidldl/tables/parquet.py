@@ -1,0 +1,128 @@
+"""Parquet files, read batch by batch."""
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from hidldl.tables.delimited import CHUNK_BYTES, LONGEST_CELL, MOST_COLUMNS
+from hidldl.tables.sources import HARMLESS_BYTES, MOST_EXPANSION, TableError, quoted
+
+
+class Parquet:
+    """A Parquet file of numbers, texts and times."""
+
+    decimal = "."
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.path, self.name = path, name
+        with self._opened() as file:
+            schema = file.schema_arrow
+            stored = _without_index_names(schema)
+            if len(stored) > MOST_COLUMNS:
+                raise TableError(f"{name} has more than {MOST_COLUMNS:,} columns; leave out those not needed.")
+            for field in schema:
+                if not _is_readable(field.type):
+                    raise TableError(
+                        f"column {quoted(field.name)} of {name} holds {quoted(field.type)}; "
+                        "write one number or text in a cell."
+                    )
+            self._refuse_traps(file.metadata)
+            self._texts = [field.name for field in schema if _is_text(field.type)]
+        self._order = list(stored)
+        self.columns = tuple(stored.values())
+
+    def frames(self, rows: int, text: Collection[int] = ()) -> Iterator[pd.DataFrame]:
+        """Pieces of at most so many rows; columns in `text` as text, the others as numbers where they are."""
+        first = 1
+        # Texts stay as a dictionary: one long text in a million rows is stored once.
+        with self._opened(read_dictionary=self._texts) as file:
+            for batch in file.iter_batches(batch_size=min(rows, self._rows_at_once(file.metadata))):
+                columns = {
+                    j: _column(batch.column(name), as_text=j in text, name=f"{quoted(name)} of {self.name}")
+                    for j, name in enumerate(self._order)
+                }
+                yield pd.DataFrame(columns, index=pd.RangeIndex(first, first + batch.num_rows))
+                first += batch.num_rows
+
+    @contextmanager
+    def _opened(self, **options: Any) -> Iterator[Any]:
+        try:
+            import pyarrow as pa
+            from pyarrow.parquet import ParquetFile
+        except ImportError as error:
+            raise ImportError("Parquet files need pyarrow; install it with pip install 'hidldl[parquet]'.") from error
+        try:
+            with ParquetFile(self.path, **options) as file:
+                yield file
+        except (pa.ArrowException, OSError, MemoryError, UnicodeDecodeError) as error:
+            raise TableError(f"{self.name} is cut off or damaged ({quoted(error, 80)}); write it again.") from None
+
+    def _refuse_traps(self, metadata: Any) -> None:
+        size = self.path.stat().st_size
+        unpacked = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
+        # A column of one repeated value takes no room at all, so the number of cells is a size of its own.
+        largest = max(unpacked, metadata.num_rows * metadata.num_columns)
+        if largest > max(HARMLESS_BYTES, MOST_EXPANSION * size):
+            raise TableError(f"{self.name} unpacks to {largest:,} bytes or cells, as a trap would; write it again.")
+
+    def _rows_at_once(self, metadata: Any) -> int:
+        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+        widest = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=1)
+        return max(1, CHUNK_BYTES // max(widest, 1, metadata.num_columns))
+
+
+def _without_index_names(schema: Any) -> dict[str, str]:
+    """Column by column what is stored and what it is called: first what pandas wrote as index, "" if it had no name."""
+    names = list(schema.names)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise TableError(f"a Parquet file has two columns named {quoted(twice)}; rename one.")
+    try:
+        index = [name for name in schema.pandas_metadata["index_columns"] if name in names]
+    except (TypeError, KeyError, ValueError):
+        index = []
+    order = index + [name for name in names if name not in index]
+    return {name: "" if name == "__index_level_0__" else name for name in order}
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_string(kind) or types.is_large_string(kind))
+
+
+def _is_readable(kind: Any) -> bool:
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    checks = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null, types.is_temporal)
+    return _is_text(kind) or any(check(kind) for check in checks)
+
+
+def _column(array: Any, *, as_text: bool, name: str) -> Any:
+    """The cells of a batch's column for a frame: numbers, or texts with None where they are missing."""
+    import pyarrow as pa
+    from pyarrow import compute, types
+
+    if types.is_dictionary(array.type):
+        if _is_text(array.type.value_type):
+            longest = compute.max(compute.binary_length(array.dictionary)).as_py() or 0
+            if longest > LONGEST_CELL:
+                raise TableError(f"column {name} has a cell of more than {LONGEST_CELL:,} characters; shorten it.")
+            texts = np.append(array.dictionary.to_numpy(zero_copy_only=False), np.array([None], dtype=object))
+            return texts[array.indices.fill_null(len(texts) - 1).to_numpy(zero_copy_only=False)]
+        array = array.dictionary_decode()
+    if types.is_null(array.type):
+        return np.full(len(array), np.nan)
+    if types.is_decimal(array.type):
+        array = array.cast(pa.float64(), safe=False)
+    if types.is_duration(array.type):
+        return array.to_pandas().map(str, na_action="ignore").to_numpy(object)
+    if as_text or types.is_temporal(array.type) or _is_text(array.type):
+        array = array.cast(pa.string())
+    return array.to_numpy(zero_copy_only=False)

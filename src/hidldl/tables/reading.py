@@ -1,0 +1,282 @@
+"""Reading a user's table: CSV and its kin, Parquet and Excel, from a file or standard input, in chunks.
+
+Which cells are missing: empty ones, white space, and the words that pandas takes as missing (NA, N/A, NaN, null, None
+and the like, see `hidldl.tables.columns.MISSING`). A single "-" is text. Percentages, thousands separators and infinite
+numbers are not read as numbers; `Column.odd_value` shows them. A decimal comma is understood where columns are
+separated by something else. Blank lines do not count; comment lines are not understood.
+"""
+
+import shutil
+import stat
+import sys
+import tempfile
+import weakref
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from hidldl.tables.columns import Column, Tally, examine, is_number, why_not_a_number
+from hidldl.tables.delimited import Delimited
+from hidldl.tables.parquet import Parquet
+from hidldl.tables.sources import (
+    BLOCK_BYTES,
+    COMPRESSIONS,
+    KINDS,
+    MOST_BYTES,
+    TEXT_KINDS,
+    Source,
+    TableError,
+    quoted,
+    recognise,
+    refuse_unless,
+    split_suffix,
+)
+from hidldl.tables.workbook import write_sheet
+
+__all__ = ["Column", "Table", "TableError", "open_table", "why_not_a_number"]
+
+
+class _Reader(Protocol):
+    columns: tuple[str, ...]
+    decimal: str
+
+    def frames(self, rows: int, text: Collection[int] = ()) -> Iterator[pd.DataFrame]: ...
+
+
+R = TypeVar("R", bound=_Reader)
+
+
+class Table:
+    """A table that can be read again and again; made by `open_table`.
+
+    Attributes
+    ----------
+    name : str
+        The file's name, for messages.
+    columns : tuple of str
+        The names of the columns; "" for a first column without one, which names the rows.
+    """
+
+    def __init__(self, name: str, reader: _Reader, temporary: Path | None = None) -> None:
+        self.name = name
+        self._reader = reader
+        self._remove = weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True) if temporary else None
+        self._scanned: list[Column] | None = None
+        self._n_rows = 0
+        self.columns = reader.columns
+
+    def __enter__(self) -> "Table":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove what was written to the disk for reading; the table cannot be read afterwards."""
+        if self._remove is not None:
+            self._remove()
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are below the header."""
+        self.scan()
+        return self._n_rows
+
+    def scan(self) -> list[Column]:
+        """Read and check every cell once, and say what each column holds."""
+        if self._scanned is None:
+            tally = Tally(self.columns)
+            for frame in self._reader.frames(50_000):
+                tally.add(frame, self._reader.decimal)
+            if not tally.n_rows:
+                raise TableError(f"{self.name} has no rows; add some below the column names.")
+            self._scanned, self._n_rows = tally.columns(), tally.n_rows
+        return self._scanned
+
+    def chunks(self, rows: int = 50_000, as_text: Collection[str] = ()) -> Iterator[pd.DataFrame]:
+        """The table in pieces of at most so many rows (fewer where rows are long), from the beginning.
+
+        Parameters
+        ----------
+        rows : int
+            The most rows in a piece.
+        as_text : names
+            Columns that come as str exactly as written, whatever they hold.
+
+        Yields
+        ------
+        DataFrame
+            Columns of numbers as float64, of text as str; NaN where a cell is missing. The index is the row number:
+            the first row below the header is 1.
+        """
+        if rows < 1:
+            raise ValueError(f"rows must be at least 1; got {rows}.")
+        absent = [name for name in as_text if name not in self.columns]
+        if absent:
+            raise TableError(f"{self.name} has no column {quoted(absent[0])}; it cannot be read as text.")
+        kinds = ["text" if column.name in as_text else column.kind for column in self.scan()]
+        text = [j for j, kind in enumerate(kinds) if kind == "text"]
+        for frame in self._reader.frames(rows, text):
+            read = {
+                j: self._texts(frame[j]) if kind == "text" else self._numbers(frame[j]) for j, kind in enumerate(kinds)
+            }
+            chunk = pd.DataFrame(read, index=frame.index, copy=False)
+            chunk.columns = pd.Index(self.columns, dtype=object)
+            yield chunk
+
+    def read(self, as_text: Collection[str] = ()) -> pd.DataFrame:
+        """The whole table at once, as `chunks` gives it."""
+        return pd.concat(list(self.chunks(as_text=as_text)))
+
+    def _texts(self, column: "pd.Series[Any]") -> Any:
+        cells = examine(column.astype(object))
+        return np.where(cells.missing, np.array(np.nan, dtype=object), cells.texts)[cells.codes]
+
+    def _numbers(self, column: "pd.Series[Any]") -> Any:
+        if is_number(column.dtype):
+            return column.to_numpy(float)
+        cells = examine(column, self._reader.decimal)
+        if cells.odd.any():
+            raise TableError(f"{self.name} has changed while it was read; read it again.")
+        return cells.numbers[cells.codes]
+
+
+def open_table(path: Path | str, *, kind: str | None = None, sheet: str | None = None) -> Table:
+    """Open a table of any format, whatever its size.
+
+    Parameters
+    ----------
+    path : path
+        A ``.csv``, ``.tsv`` or ``.txt`` file, which may be compressed (``.csv.gz``, also .bz2, .xz and .zst), a
+        ``.parquet`` or an ``.xlsx`` file; "-" is standard input. Text is in UTF-8, or in UTF-16 with a byte order mark;
+        its delimiter (comma, semicolon, tab or bar) is found out. Parquet needs ``pip install 'hidldl[parquet]'``,
+        Excel ``'hidldl[excel]'``.
+    kind : str, optional
+        What the file is, where its name does not say so: "csv", "csv.gz", "xlsx", ...
+    sheet : str, optional
+        The sheet of a workbook; needed where more than one has content.
+
+    Returns
+    -------
+    Table
+        What is wrong with it is a `TableError` of one line, here or in `Table.scan`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from hidldl.tables.reading import open_table
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "faces.csv"
+    ...     _ = path.write_text("face;joy;fear\\n007;0,7;0,3\\n008;1;\\n")
+    ...     with open_table(path) as table:
+    ...         frame = table.read(as_text=["face"])
+    ...         [(column.name, column.kind, column.n_missing) for column in table.scan()]
+    [('face', 'number', 0), ('joy', 'number', 0), ('fear', 'number', 1)]
+    >>> frame
+      face  joy  fear
+    1  007  0.7   0.3
+    2  008  1.0   NaN
+    """
+    is_standard_input = str(path) == "-"
+    path = Path(path)
+    name = "standard input" if is_standard_input else quoted(path.name, 200)[1:-1]
+    try:
+        is_stream = is_standard_input or stat.S_ISFIFO(path.stat().st_mode)
+        promised = None if is_stream and kind is None else _promised(kind or path.name, name)
+        with _folder(needed=is_stream or promised == (".xlsx", "")) as folder:
+            if is_stream and folder is not None:
+                path = _spooled(None if is_standard_input else path, folder / "input", name)
+            return Table(name, _reader(path, name, promised, sheet, folder), folder)
+    except FileNotFoundError:
+        raise TableError(f"there is no file {quoted(path, 200)[1:-1]}.") from None
+    except OSError as error:
+        raise TableError(f"{name} cannot be read: {error.strerror or error}.") from None
+
+
+def _promised(file_name: str, name: str) -> tuple[str, str]:
+    """The format and the compression that a file's name, or the kind asked for, promises."""
+    _, kind, compression = split_suffix("." + file_name.lstrip("."))
+    if not kind or (compression and kind not in TEXT_KINDS):
+        raise TableError(f"{name}: hidldl reads .csv, .tsv and .parquet files, compressed text (.csv.gz) and .xlsx.")
+    return kind, compression
+
+
+@contextmanager
+def _folder(*, needed: bool) -> Iterator[Path | None]:
+    """A folder for what must be on the disk to be read twice; it is left to the table unless opening fails."""
+    folder = Path(tempfile.mkdtemp(prefix="hidldl-")) if needed else None
+    try:
+        yield folder
+    except BaseException:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _spooled(pipe: Path | None, target: Path, name: str) -> Path:
+    with nullcontext(sys.stdin.buffer) if pipe is None else pipe.open("rb") as stream, target.open("wb") as file:
+        while block := stream.read(BLOCK_BYTES):
+            file.write(block)
+            if file.tell() > MOST_BYTES:
+                raise TableError(f"{name} has more than {MOST_BYTES:,} bytes; save it to a file and read that.")
+    return target
+
+
+def _reader(path: Path, name: str, promised: tuple[str, str] | None, sheet: str | None, folder: Path | None) -> _Reader:
+    if not path.is_file():
+        raise TableError(f"{name} is not a file; name the file that holds the table.")
+    with path.open("rb") as file:
+        head = file.read(512)
+    if not head:
+        raise TableError(f"{name} is empty.")
+    found = recognise(head, path)
+    kind, compression = promised or _found(found)
+    if compression and not found:
+        raise TableError(f"{name} is not compressed; remove {compression} from its name.")
+    refuse_unless(compression or kind, found, name)
+    if sheet is not None and kind != ".xlsx":
+        raise TableError(f"{name} has no sheets; leave out the sheet.")
+    if kind == ".parquet":
+        return _named(Parquet(path, name), name)
+    if kind == ".xlsx" and folder is not None:
+        write_sheet(path, name, sheet, folder / "sheet.csv")
+        return _named(Delimited(Source(folder / "sheet.csv", name), ","), name)
+    reader = Delimited(Source(path, name, compression), "\t" if kind == ".tsv" else ",;\t|")
+    _refuse_numbers_for_names(reader.columns, name)
+    return _named(reader, name)
+
+
+def _found(found: str) -> tuple[str, str]:
+    """What a stream without a name is, by its first bytes; text unless they say something else."""
+    return (found, "") if found in KINDS else (".csv", found if found in COMPRESSIONS else "")
+
+
+def _named(reader: R, name: str) -> R:
+    """The reader, if each column has a name of its own; the first may have none."""
+    names = tuple(column if column.strip() else "" for column in reader.columns)
+    reader.columns = names
+    if not any(names):
+        raise TableError(f"{name} has no column names; write them in its first row.")
+    if "" in names[1:]:
+        raise TableError(f"column {names.index('', 1) + 1} of {name} has no name; give it one.")
+    if len(set(names)) < len(names):
+        twice = next(column for column in names if names.count(column) > 1)
+        raise TableError(f"{name} has two columns named {quoted(twice)}; rename one.")
+    return reader
+
+
+def _refuse_numbers_for_names(names: tuple[str, ...], name: str) -> None:
+    """Numbers in the first row are a missing header, unless they number the columns."""
+    given = [column for column in names if column.strip()]
+    numbers = pd.to_numeric(pd.Series(given, dtype=object), errors="coerce")
+    counted = (list(map(str, range(start, start + len(given)))) for start in (0, 1))
+    if given and numbers.notna().all() and given not in counted:
+        raise TableError(f"{name} has numbers for column names; write the names in its first row.")

@@ -1,0 +1,207 @@
+"""The bytes of a user's table: recognised by their beginning, unpacked within limits, decoded to UTF-8."""
+
+import codecs
+import re
+import zipfile
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import IO, Any
+
+TEXT_KINDS = (".csv", ".tsv", ".txt")
+KINDS = (*TEXT_KINDS, ".parquet", ".xlsx")
+COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
+
+# Limits against files that are small on disk and huge in memory. Text that repeats itself shrinks 20 times, so 200
+# times is a trap or a table without content; what unpacks to little is harmless whatever its ratio.
+MOST_BYTES = 20 * 2**30
+MOST_EXPANSION = 200
+HARMLESS_BYTES = 64 * 2**20
+BLOCK_BYTES = 4 * 2**20
+
+_SIGNATURES = {
+    b"PAR1": ".parquet",
+    b"\x1f\x8b": ".gz",
+    b"BZh": ".bz2",
+    b"\xfd7zXZ\x00": ".xz",
+    b"\x28\xb5\x2f\xfd": ".zst",
+    b"PK\x03\x04": "a zip archive",
+    b"PK\x05\x06": "an empty zip archive",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an old Excel file (.xls) or one with a password",
+    b"\x89PNG": "a PNG picture",
+    b"\xff\xd8\xff": "a JPEG picture",
+    b"GIF8": "a GIF picture",
+    b"%PDF": "a PDF",
+    b"{\\rtf": "a text processor's file",
+    b"\x7fELF": "a program",
+    b"MZ\x90\x00": "a program",
+    b"SQLite format 3\x00": "an SQLite database",
+    b"\x89HDF": "an HDF5 file",
+    b"\x93NUMPY": "a NumPy array",
+    b"ARROW1": "an Arrow file",
+    b"Rar!": "a RAR archive",
+    b"7z\xbc\xaf": "a 7-Zip archive",
+}
+_PICKLE = re.compile(rb"\x80[\x02-\x05]")
+_MARKUP = re.compile(rb"\s*<(!doctype|html|\?xml|table)", re.IGNORECASE)
+_JSON = re.compile(rb'\s*(\{\s*("|\})|\[\s*[\[{\]])')
+
+
+class TableError(ValueError):
+    """A table that cannot be used. The message is one line: the file, the row, the column and the remedy."""
+
+
+class UnreadableError(Exception):
+    """Why the bytes end here; whoever counts the rows makes it a `TableError` that names the row."""
+
+
+def quoted(value: object, longest: int = 40) -> str:
+    """A value for a message: on one line, without control characters, cut where it is long."""
+    text = str(value)
+    return repr(text if len(text) <= longest else text[: longest - 1] + "…")
+
+
+def split_suffix(name: str) -> tuple[str, str, str]:
+    """The name without its suffixes, the suffix that says what the file is, and that of its compression."""
+    stem, compression = name, ""
+    if name.lower().endswith(COMPRESSIONS):
+        stem, _, last = name.rpartition(".")
+        compression = f".{last.lower()}"
+    kind = next((kind for kind in KINDS if stem.lower().endswith(kind)), "")
+    return stem[: len(stem) - len(kind)], kind, compression
+
+
+def recognise(head: bytes, path: Path | None = None) -> str:
+    """What a file that begins so is: a suffix of ours, a description of something else, or "" for what may be text."""
+    found = next((what for signature, what in _SIGNATURES.items() if head.startswith(signature)), "")
+    if found == "a zip archive" and path is not None and _is_workbook(path):
+        return ".xlsx"
+    if found:
+        return found
+    for pattern, what in ((_PICKLE, "a pickle"), (_MARKUP, "a web page or XML"), (_JSON, "JSON")):
+        if pattern.match(head):
+            return what
+    return ""
+
+
+def _is_workbook(path: Path) -> bool:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any(name.startswith("xl/") for name in archive.namelist())
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return False
+
+
+def refuse_unless(expected: str, found: str, name: str) -> None:
+    """Refuse content that is not what the suffix promises."""
+    if found == expected or (not found and expected in TEXT_KINDS):
+        return
+    if found in COMPRESSIONS:
+        raise TableError(f"{name} is compressed; add {found} to its name.")
+    if found in KINDS:
+        raise TableError(f"{name} is a {found} file; rename it so.")
+    if found:
+        raise TableError(f"{name} is {found}, not a table; save the table as .csv or .xlsx.")
+    raise TableError(f"{name} is not a {expected} file; save it again, or rename it if it is text.")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of text, which may be compressed and in UTF-8 or UTF-16."""
+
+    path: Path
+    name: str
+    compression: str = ""
+
+    def blocks(self) -> Iterator[bytes]:
+        """The text in UTF-8, split anywhere, without a byte order mark; `UnreadableError` after the last good byte."""
+        with closing(self._unpacked()) as unpacked:
+            first = next(unpacked, b"")
+            refuse_unless(".csv", recognise(first[:512]), self.name)
+            codec, mark = _encoding(first)
+            rest = b""
+            for block in chain([first[mark:]], unpacked):
+                text, rest = _decode(rest + block, codec)
+                yield from _without_nul(text)
+                if len(rest) > 3:  # more than a character that goes on in the next block can leave
+                    break
+            if rest:
+                encoding = codec.upper().removesuffix("-LE").removesuffix("-BE")
+                raise UnreadableError(f"is not text in {encoding}; save it as UTF-8")
+
+    def _unpacked(self) -> Generator[bytes]:
+        most = min(MOST_BYTES, max(HARMLESS_BYTES, MOST_EXPANSION * self.path.stat().st_size))
+        seen = 0
+        with self._open() as stream:
+            while block := self._next(stream):
+                seen += len(block)
+                if self.compression and seen > most:
+                    raise UnreadableError(f"unpacks to more than {most:,} bytes, as a trap would; unpack it yourself")
+                yield block
+
+    def _open(self) -> Any:
+        if self.compression == ".gz":
+            import gzip
+
+            return gzip.open(self.path)
+        if self.compression == ".bz2":
+            import bz2
+
+            return bz2.open(self.path)
+        if self.compression == ".xz":
+            import lzma
+
+            return lzma.open(self.path)
+        return _open_zst(self.path) if self.compression == ".zst" else self.path.open("rb")
+
+    def _next(self, stream: IO[bytes]) -> bytes:
+        try:
+            return stream.read(BLOCK_BYTES)
+        except Exception as error:
+            # Each of the four libraries has its own errors for damaged content; text has only the disk's.
+            if not self.compression:
+                raise UnreadableError(f"cannot be read further ({error})") from None
+            raise UnreadableError(f"is cut off, or is not a {self.compression} file; copy it again") from None
+
+
+def _open_zst(path: Path) -> Any:
+    try:
+        import zstandard
+    except ImportError as error:
+        raise ImportError("Files in .zst need zstandard; install it with pip install 'hidldl[zst]'.") from error
+    unpacker = zstandard.ZstdDecompressor(max_window_size=2**27)
+    return unpacker.stream_reader(path.open("rb"), read_across_frames=True, closefd=True)
+
+
+def _encoding(head: bytes) -> tuple[str, int]:
+    """The codec and the length of the byte order mark."""
+    if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        raise UnreadableError("is text in UTF-32; save it as UTF-8")
+    if head.startswith(codecs.BOM_UTF8):
+        return "utf-8", len(codecs.BOM_UTF8)
+    if head.startswith(codecs.BOM_UTF16_LE):
+        return "utf-16-le", len(codecs.BOM_UTF16_LE)
+    if head.startswith(codecs.BOM_UTF16_BE):
+        return "utf-16-be", len(codecs.BOM_UTF16_BE)
+    return "utf-8", 0
+
+
+def _decode(data: bytes, codec: str) -> tuple[bytes, bytes]:
+    """What can be decoded, as UTF-8, and the bytes from the first that cannot."""
+    if codec == "utf-8" and data.isascii():
+        return data, b""
+    try:
+        text, stop = data.decode(codec), len(data)
+    except UnicodeDecodeError as error:
+        text, stop = data[: error.start].decode(codec), error.start
+    return (data[:stop] if codec == "utf-8" else text.encode()), data[stop:]
+
+
+def _without_nul(text: bytes) -> Iterator[bytes]:
+    nul = text.find(b"\x00")
+    if text:
+        yield text if nul < 0 else text[:nul]
+    if nul >= 0:
+        raise UnreadableError("holds a NUL byte, so it is not text; save it as UTF-8")
