@@ -3,6 +3,7 @@
 import csv
 import re
 from collections.abc import Collection, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from io import BytesIO, StringIO
 
@@ -18,6 +19,7 @@ LONGEST_NAME = 10_000
 LONGEST_CELL = 1_000_000
 LONGEST_ROW = 10_000_000
 CHUNK_BYTES = 16 * 2**20
+SAMPLE_BYTES = 2**20
 _DELIMITERS = ",;\t|"
 _LF, _CR, _QUOTE = b'\n\r"'
 _EDGE = rb'(?:^|(?<=[;\t|"\r\n]))[ ]*[-+]?'
@@ -118,10 +120,17 @@ class Delimited:
 
     def _sample(self) -> bytes:
         """The beginning, for looking at."""
+        parts: list[bytes] = []
+        trouble = None
         try:
-            sample = next(self.source.blocks(), b"")
+            with closing(self.source.blocks()) as blocks:
+                while sum(map(len, parts)) < SAMPLE_BYTES and (block := next(blocks, b"")):
+                    parts.append(block)
         except UnreadableError as error:
-            raise TableError(f"the header of {self.source.name} {error}.") from None
+            trouble = error
+        sample = b"".join(parts)
+        if trouble is not None and len(sample.splitlines()) < 2:
+            raise TableError(f"the header of {self.source.name} {trouble}.")
         if not sample.strip():
             raise TableError(f"{self.source.name} is empty.")
         return sample if sample.endswith((b"\n", b"\r")) else sample + b"\n"
@@ -227,13 +236,14 @@ def _stray_quote_message(name: str, row: int) -> str:
     return f"{_place(name, row)} has a quotation mark within a field; put the field in quotation marks and double it."
 
 
-def _how_well_it_divides(sample: bytes, delimiter: str) -> float:
-    """Fields per record beyond the first, times the share of the records that have as many as the header."""
+def _how_well_it_divides(sample: bytes, delimiter: str) -> tuple[float, float]:
+    """The share of the records that have as many fields as the header, weighed by how many more than one these are."""
     records = _cut(sample, delimiter, last=True)
     if not len(records.ends):
-        return 0
+        return 0, 0
     n_fields = records.n_fields[~records.blank()]
-    return float((n_fields[0] - 1) * (n_fields == n_fields[0]).mean())
+    share = float((n_fields == n_fields[0]).mean())
+    return share * int(n_fields[0] - 1), share
 
 
 def _decimal(sample: bytes) -> str:

@@ -21,7 +21,7 @@ class Parquet:
         self.path, self.name = path, name
         with self._opened() as file:
             schema = file.schema_arrow
-            stored = _without_index_names(schema)
+            stored = _without_index_names(schema, name)
             if len(stored) > MOST_COLUMNS:
                 raise TableError(f"{name} has more than {MOST_COLUMNS:,} columns; leave out those not needed.")
             for field in schema:
@@ -75,12 +75,12 @@ class Parquet:
         return max(1, CHUNK_BYTES // max(widest, 1, metadata.num_columns))
 
 
-def _without_index_names(schema: Any) -> dict[str, str]:
+def _without_index_names(schema: Any, file_name: str) -> dict[str, str]:
     """Column by column what is stored and what it is called: first what pandas wrote as index, "" if it had no name."""
     names = list(schema.names)
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise TableError(f"a Parquet file has two columns named {quoted(twice)}; rename one.")
+        raise TableError(f"{file_name} has two columns named {quoted(twice)}; rename one.")
     try:
         index = [name for name in schema.pandas_metadata["index_columns"] if name in names]
     except (TypeError, KeyError, ValueError):

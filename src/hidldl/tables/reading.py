@@ -136,8 +136,9 @@ class Table:
         return pd.concat(list(self.chunks(as_text=as_text)))
 
     def _texts(self, column: "pd.Series[Any]") -> Any:
-        cells = examine(column.astype(object))
-        return np.where(cells.missing, np.array(np.nan, dtype=object), cells.texts)[cells.codes]
+        cells = examine(column)
+        texts = np.where(cells.missing, np.array(np.nan, dtype=object), cells.texts)[cells.codes]
+        return pd.Series(texts, index=column.index, dtype=object)  # said so, since pandas 3 makes it str where it can
 
     def _numbers(self, column: "pd.Series[Any]") -> Any:
         if is_number(column.dtype):

@@ -115,7 +115,7 @@ class Source:
     name: str
     compression: str = ""
 
-    def blocks(self) -> Iterator[bytes]:
+    def blocks(self) -> Generator[bytes]:
         """The text in UTF-8, split anywhere, without a byte order mark; `UnreadableError` after the last good byte."""
         with closing(self._unpacked()) as unpacked:
             first = next(unpacked, b"")

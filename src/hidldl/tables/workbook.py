@@ -30,16 +30,14 @@ def write_sheet(path: Path, name: str, sheet: str | None, target: Path) -> None:
         raise ImportError("Excel files need openpyxl; install it with pip install 'hidldl[excel]'.") from error
     try:
         _refuse_traps(path, name)
-        with warnings.catch_warnings():
+        # The file is opened here, since openpyxl leaves that of a damaged workbook open.
+        with warnings.catch_warnings(), path.open("rb") as source:
             warnings.simplefilter("ignore")  # about parts of the workbook that hold no cells
-            workbook = load_workbook(path, read_only=True, data_only=True, keep_links=False)
-            try:
-                chosen = _choose(workbook.worksheets, name, sheet)
-                _refuse_uncomputed(path, name, chosen)
-                with target.open("w", encoding="utf-8", newline="") as file:
-                    csv.writer(file).writerows(_rows(chosen, name))
-            finally:
-                workbook.close()
+            workbook = load_workbook(source, read_only=True, data_only=True, keep_links=False)
+            chosen = _choose(workbook.worksheets, name, sheet)
+            _refuse_uncomputed(path, name, chosen)
+            with target.open("w", encoding="utf-8", newline="") as file:
+                csv.writer(file).writerows(_rows(chosen, name))
     except TableError:
         raise
     except Exception as error:

@@ -1,0 +1,396 @@
+"""Tables that are wrong, each in another way, for every command that reads one.
+
+`MALFORMED` maps a name to a file: how to build it, whether it can be read all the same (it is then wrong in what it
+means, which only a later stage can know), and what the refusal must say. Labels are the columns ``y_*``.
+"""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import pickle
+import sqlite3
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+LABELS = "y_*"
+HEADER = "x_1,x_2,y_a,y_b,y_c\n"
+ROWS = "0.1,1,0.5,0.3,0.2\n0.2,2,0.4,0.4,0.2\n0.3,5,0.1,0.2,0.7\n0.4,3,0.2,0.2,0.6\n0.5,4,0.3,0.3,0.4\n0.6,9,1,0,0\n"
+GOOD = HEADER + ROWS
+
+
+@dataclass(frozen=True)
+class Malformed:
+    """A wrong file: its name, its bytes (None for a folder), and what is to come of it."""
+
+    filename: str
+    build: Callable[[], bytes] | None
+    says: str
+    reads: bool
+
+    def write(self, folder: Path) -> Path:
+        path = folder / self.filename
+        if self.build is None:
+            path.mkdir()
+        else:
+            path.write_bytes(self.build())
+        return path
+
+
+MALFORMED: dict[str, Malformed] = {}
+
+
+def refused(name: str, filename: str, content: bytes | str | Callable[[], bytes], says: str) -> None:
+    """A table that no reader can make sense of; `says` is what the refusal must match."""
+    _add(name, filename, content, says, reads=False)
+
+
+def senseless(name: str, content: bytes | str | Callable[[], bytes], filename: str = "table.csv") -> None:
+    """A table that can be read but not used."""
+    _add(name, filename, content, "", reads=True)
+
+
+def _add(name: str, filename: str, content: bytes | str | Callable[[], bytes], says: str, *, reads: bool) -> None:
+    assert name not in MALFORMED, name
+    if callable(content):
+        build = content
+    else:
+        data = content.encode() if isinstance(content, str) else content
+        build = lambda: data  # noqa: E731
+    MALFORMED[name] = Malformed(filename, build, says, reads)
+
+
+def with_row(row: str, at: int = 3) -> str:
+    """The good table with another third row."""
+    lines = GOOD.splitlines(keepends=True)
+    lines[at] = row
+    return "".join(lines)
+
+
+# Files that hold no table.
+MALFORMED["folder"] = Malformed("table.csv", None, "not a file", False)
+refused("empty", "table.csv", b"", "is empty")
+refused("blank lines only", "table.csv", b"\n\r\n \n", "is empty")
+refused("byte order mark only", "table.csv", b"\xef\xbb\xbf", "is empty")
+refused("header only", "table.csv", HEADER, "has no rows")
+refused("header without line end", "table.csv", HEADER.strip(), "has no rows")
+refused("unknown suffix", "table.dat", GOOD, r"reads \.csv")
+refused("compressed parquet", "table.parquet.gz", lambda: gzip.compress(parquet()), r"reads \.csv")
+
+# Rows and fields.
+refused("row too short", "table.csv", with_row("0.3,5,0.1,0.2\n"), "row 3 .* 4 fields, but the header 5 names")
+refused("row too long", "table.csv", with_row("0.3,5,0.1,0.2,0.7,1\n"), "row 3 .* 6 fields")
+refused("cut off in the last row", "table.csv", GOOD + "0.7,6,0.", "row 7 .* 3 fields")
+refused("delimiter at the end of rows", "table.csv", HEADER + ROWS.replace("\n", ",\n"), "row 1 .* 6 fields")
+refused("row names without a name", "table.csv", HEADER + "r1," + ROWS.replace("\n", "\nr,", 5), "name every column")
+refused("decimal commas between commas", "table.csv", HEADER + "0,1,1,0,5,0,3,0,2\n", "row 1 .* 9 fields")
+refused("another table below", "table.csv", GOOD + "\nlabel,mean\na,0.4\n", "row 7 .* 2 fields")
+refused("rows with another delimiter", "table.csv", with_row("0.3;5;0.1;0.2;0.7\n"), "row 3 .* 1 field,")
+refused("conflict of versions", "table.csv", with_row("<<<<<<< HEAD\n"), "row 3 .* 1 field,")
+refused("comment first", "table.csv", "# made by hand\n" + GOOD, "not with a comment")
+refused("comment within", "table.csv", with_row("# checked up to here\n"), "row 3 .* 1 field,")
+refused("title above the header", "table.csv", "My table\n" + GOOD, "row 1 .* 5 fields, but the header 1 name;")
+refused("delimiter in an unquoted field", "table.csv", with_row("0.3,5,0.1,0.2,0.7, or so\n"), "row 3")
+refused("unclosed quotation mark", "table.csv", with_row('0.3,5,0.1,0.2,"0.7\n'), "row 3 .* not closed")
+refused("unclosed quotation mark in the header", "table.csv", '"' + GOOD, "header .* not closed")
+refused("quotation mark within a field", "table.csv", with_row('0.3,5",0.1,0.2,0.7\n'), "row 3")
+refused("text after a quotation mark", "table.csv", with_row('0.3,"5"x,0.1,0.2,0.7\n'), "row 3 .*quotation mark within")
+refused(
+    "quotation mark after a space", "table.csv", with_row('0.3, "5",0.1,0.2,0.7\n'), "row 3 .*quotation mark within"
+)
+refused(
+    "quotation mark that swallows the file",
+    "table.csv",
+    lambda: (with_row('0.3,5,0.1,0.2,"0.7\n') + "0.1,1,0.5,0.3,0.2\n" * 600_000).encode(),
+    r"row 3 .* longer than 10,000,000 characters; is a quotation mark not closed",
+)
+
+# Names of columns.
+refused("two columns of one name", "table.csv", GOOD.replace("y_b", "y_a"), "two columns named 'y_a'; rename one")
+refused("column without a name", "table.csv", GOOD.replace("y_b", ""), "column 4 .* has no name")
+refused("no names at all", "table.csv", ",,,,\n" + ROWS, "no column names")
+refused("no header", "table.csv", ROWS, "numbers for column names")
+refused("spreadsheet's separator line", "table.csv", "sep=,\n" + GOOD, "has no name")
+refused("table in Markdown", "table.csv", "| x | y_a | y_b |\n|---|---|---|\n| 1 | 0.5 | 0.5 |\n", "has no name")
+
+# Sizes.
+refused(
+    "huge cell", "table.csv", lambda: with_row(f"0.3,5,0.1,0.2,{'7' * 1_000_001}\n").encode(), "row 3 .* a cell of more"
+)
+refused("huge name", "table.csv", lambda: GOOD.replace("y_a", "y" * 10_001).encode(), "name of more than 10,000")
+refused(
+    "too many columns", "table.csv", lambda: b",".join(b"c%d" % i for i in range(10_001)), "more than 10,000 columns"
+)
+refused("huge row", "table.csv", lambda: (GOOD + "0.1," * 3_000_000).encode(), "row 7 .* longer than")
+
+# Encodings.
+refused("Latin-1", "table.csv", with_row("größe,5,0.1,0.2,0.7\n").encode("latin-1"), "row 3 .* not text in UTF-8")
+refused("Shift JIS", "table.csv", GOOD.replace("y_a", "幸福").encode("shift-jis"), "header .* not text in UTF-8")
+refused("cut within a character", "table.csv", (GOOD + "0.7,6,0.1,0.2,é").encode()[:-1], "row 7 .* not text in UTF-8")
+refused("half of a surrogate pair", "table.csv", GOOD.encode() + b"0.7,6,1,0,\xed\xa0\x80\n", "row 7 .* not text")
+refused("UTF-16 without its mark", "table.csv", GOOD.encode("utf-16-le"), "NUL byte")
+refused("UTF-16 cut within a character", "table.csv", GOOD.encode("utf-16")[:-1], "not text in UTF-16")
+refused("UTF-32", "table.csv", GOOD.encode("utf-32"), "UTF-32")
+refused("NUL in a cell", "table.csv", with_row("0.3,5,0.1,0.2,\x00\n"), "row 3 .* NUL byte")
+
+# Other files under the name of a table.
+refused("picture", "table.csv", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "a PNG picture, not a table")
+refused("photograph", "table.csv", b"\xff\xd8\xff\xe0\x00\x10JFIF", "a JPEG picture, not a table")
+refused("PDF", "table.csv", b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n", "a PDF, not a table")
+refused("program", "table.csv", b"\x7fELF\x02\x01\x01\x00", "a program, not a table")
+refused("pickle", "table.csv", lambda: pickle.dumps({"y_a": [0.5]}), "a pickle, not a table")
+refused("web page", "table.csv", "<!DOCTYPE html>\n<html><body>Sign in</body></html>", "a web page or XML, not a table")
+refused("JSON", "table.csv", json.dumps([{"x": 1, "y_a": 1}]), "JSON, not a table")
+refused("random bytes", "table.csv", lambda: np.random.default_rng(0).bytes(5000), "table.csv")
+refused("old Excel file", "table.xlsx", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(512), "old Excel file .* password")
+refused("Parquet named CSV", "table.csv", lambda: parquet(), r"a \.parquet file; rename it")
+refused("workbook named CSV", "table.csv", lambda: workbook(), r"an? \.xlsx file; rename it")
+refused("CSV named workbook", "table.xlsx", GOOD, r"not a \.xlsx file")
+refused("CSV named Parquet", "table.parquet", GOOD, r"not a \.parquet file")
+refused("gzip named CSV", "table.csv", lambda: gzip.compress(GOOD.encode()), r"compressed; add \.gz")
+refused("zip named CSV", "table.csv", lambda: archive({"table.csv": GOOD}), "a zip archive, not a table")
+
+
+def database() -> bytes:
+    with sqlite3.connect(":memory:") as connection:
+        connection.execute("CREATE TABLE shares (y_a REAL)")
+        content = connection.serialize()
+    connection.close()
+    return content
+
+
+def array() -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, np.eye(3))
+    return buffer.getvalue()
+
+
+refused("database", "table.csv", database, "an SQLite database, not a table")
+refused("array", "table.csv", array, "a NumPy array, not a table")
+
+# Compressed text. A bomb is many copies of a small compressed piece: 100 MB in less than 300 kB.
+PIECE = b"0.5,0.5,0.5,0.5,0.5\n" * 50_000
+
+
+def zst(data: bytes) -> bytes:
+    import zstandard
+
+    return zstandard.ZstdCompressor().compress(data)
+
+
+refused("CSV named gzip", "table.csv.gz", GOOD, r"not compressed; remove \.gz")
+refused("gzip named xz", "table.csv.xz", lambda: gzip.compress(GOOD.encode()), r"compressed; add \.gz")
+refused(
+    "gzip cut off", "table.csv.gz", lambda: gzip.compress(GOOD.encode())[:-20], r"is cut off, or is not a \.gz file"
+)
+refused("gzip with a wrong checksum", "table.csv.gz", lambda: flipped(gzip.compress(GOOD.encode()), -6), "is cut off")
+refused("xz damaged", "table.csv.xz", lambda: flipped(lzma.compress(GOOD.encode()), 40), "is cut off")
+refused("bzip2 damaged", "table.csv.bz2", lambda: flipped(bz2.compress(GOOD.encode()), 60), "is cut off")
+refused("zstandard cut off", "table.csv.zst", lambda: flipped(zst(GOOD.encode() * 99), 10), "table.csv.zst")
+refused("gzip of nothing", "table.csv.gz", lambda: gzip.compress(b""), "is empty")
+refused("gzip of a picture", "table.csv.gz", lambda: gzip.compress(b"\x89PNG\r\n\x1a\n"), "a PNG picture")
+refused(
+    "gzip bomb", "table.csv.gz", lambda: gzip.compress(HEADER.encode()) + gzip.compress(PIECE) * 100, "as a trap would"
+)
+refused(
+    "bzip2 bomb", "table.csv.bz2", lambda: bz2.compress(HEADER.encode()) + bz2.compress(PIECE) * 100, "as a trap would"
+)
+refused(
+    "xz bomb", "table.csv.xz", lambda: lzma.compress(HEADER.encode()) + lzma.compress(PIECE) * 100, "as a trap would"
+)
+refused("zstandard bomb", "table.csv.zst", lambda: zst(HEADER.encode()) + zst(PIECE) * 100, "as a trap would")
+
+
+def flipped(data: bytes, at: int) -> bytes:
+    """The data with one byte changed."""
+    changed = bytearray(data)
+    changed[at] ^= 0xFF
+    return bytes(changed)
+
+
+# Parquet.
+def frame() -> pd.DataFrame:
+    return pd.read_csv(io.StringIO(GOOD))
+
+
+def parquet(table: object = None, pieces: int = 1, **options: object) -> bytes:
+    """A Parquet file of a table, or of many copies of it in row groups of their own."""
+    import pyarrow as pa
+    from pyarrow import parquet as pq
+
+    table = pa.Table.from_pandas(frame()) if table is None else table
+    buffer = io.BytesIO()
+    with pq.ParquetWriter(buffer, table.schema, **options) as writer:
+        for _ in range(pieces):
+            writer.write_table(table)
+    return buffer.getvalue()
+
+
+def arrow(**columns: object) -> object:
+    import pyarrow as pa
+
+    return pa.table(columns)
+
+
+def twins() -> object:
+    import pyarrow as pa
+
+    return pa.Table.from_arrays([pa.array([0.5]), pa.array([0.5])], names=["y_a", "y_a"])
+
+
+refused("Parquet cut off", "table.parquet", lambda: parquet()[:-100], "is cut off or damaged")
+refused("Parquet with a damaged footer", "table.parquet", lambda: flipped(parquet(), -300), "table.parquet")
+refused(
+    "Parquet with damaged pages", "table.parquet", lambda: parquet()[:4] + b"\xff" * 99 + parquet()[103:], "damaged"
+)
+refused("Parquet that is only a frame", "table.parquet", b"PAR1" + bytes(20) + b"PAR1", "is cut off or damaged")
+refused("Parquet without rows", "table.parquet", lambda: parquet(arrow(x=[0.1], y_a=[1.0])[:0]), "has no rows")
+refused("Parquet without columns", "table.parquet", lambda: parquet(arrow()), "no column names")
+refused(
+    "Parquet of lists", "table.parquet", lambda: parquet(arrow(x=[1.0], y=[[0.5, 0.5]])), "column 'y' .* holds 'list"
+)
+refused("Parquet of bytes", "table.parquet", lambda: parquet(arrow(x=[b"\x00"], y_a=[1.0])), "column 'x' .* 'binary'")
+refused("Parquet with twin columns", "table.parquet", lambda: parquet(twins()), "two columns named 'y_a'")
+refused(
+    "Parquet with a huge cell", "table.parquet", lambda: parquet(arrow(x=["a" * 1_000_001], y_a=[1.0])), "'x' .* a cell"
+)
+refused(
+    "Parquet bomb of cells",
+    "table.parquet",
+    lambda: parquet(arrow(y_a=np.zeros(10**6, dtype=int)), 70),
+    "as a trap would",
+)
+refused(
+    "Parquet bomb of text",
+    "table.parquet",
+    lambda: parquet(arrow(y_a=["a" * 10**6] * 10), 10, compression="zstd", use_dictionary=False),
+    "as a trap would",
+)
+
+
+# Excel.
+def archive(members: dict[str, str | bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in members.items():
+            file.writestr(name, content)
+    return buffer.getvalue()
+
+
+def workbook(change: Callable[[object], object] = lambda sheet: None) -> bytes:
+    """The good table as a workbook, after a change to its sheet."""
+    from openpyxl import Workbook
+
+    book = Workbook()
+    for row in [frame().columns.tolist(), *frame().to_numpy().tolist()]:
+        book.active.append(row)
+    change(book.active)
+    buffer = io.BytesIO()
+    book.save(buffer)
+    return buffer.getvalue()
+
+
+def workbook_with(member: str, change: Callable[[bytes], bytes]) -> bytes:
+    """The good workbook after a change to the bytes of one of its members."""
+    with zipfile.ZipFile(io.BytesIO(workbook())) as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    members[member] = change(members[member])
+    return archive(members)
+
+
+SHEET, BOOK = "xl/worksheets/sheet1.xml", "xl/workbook.xml"
+LAUGHS = b'<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;">]>'
+
+
+def with_formula(sheet) -> None:
+    sheet["C4"] = "=1-D4-E4"
+
+
+def with_second_sheet(sheet) -> None:
+    sheet.parent.create_sheet("Second").append(["x", "y_a"])
+
+
+def with_title(sheet) -> None:
+    sheet.insert_rows(1)
+    sheet["A1"] = "Shares"
+    sheet.merge_cells("A1:E1")
+
+
+def with_merged_header(sheet) -> None:
+    sheet.merge_cells("C1:D1")
+
+
+refused("workbook cut off", "table.xlsx", lambda: workbook()[:-400], "table.xlsx")
+refused("workbook with damaged XML", "table.xlsx", lambda: workbook_with(SHEET, lambda xml: xml[:-60]), "is damaged")
+refused("workbook without a list of sheets", "table.xlsx", lambda: workbook_with(BOOK, lambda xml: b""), "is damaged")
+refused(
+    "workbook without sheets",
+    "table.xlsx",
+    lambda: workbook_with(BOOK, lambda xml: xml[: xml.index(b"<sheet ")] + xml[xml.index(b"</sheets>") :]),
+    "table.xlsx",
+)
+refused(
+    "workbook with an empty sheet", "table.xlsx", lambda: workbook(lambda sheet: sheet.delete_rows(1, 9)), "is empty"
+)
+refused(
+    "workbook with a header only", "table.xlsx", lambda: workbook(lambda sheet: sheet.delete_rows(2, 9)), "has no rows"
+)
+refused("workbook with several sheets", "table.xlsx", lambda: workbook(with_second_sheet), "several sheets .*'Second'")
+refused("workbook with a merged header", "table.xlsx", lambda: workbook(with_merged_header), "column 4 .* has no name")
+refused("workbook with a title", "table.xlsx", lambda: workbook(with_title), "row 2 .* 5 cells, but the header 1")
+refused(
+    "workbook with a formula never computed",
+    "table.xlsx",
+    lambda: workbook(with_formula),
+    "C4 .* formula without a value",
+)
+refused("archive that is no workbook", "table.xlsx", lambda: archive({"table.csv": GOOD}), "a zip archive, not a table")
+refused(
+    "workbook with entities",
+    "table.xlsx",
+    lambda: workbook_with(SHEET, lambda xml: LAUGHS + xml.replace(b"<v>0</v>", b"<v>&c;</v>")),
+    "is damaged",
+)
+refused(
+    "workbook with rows beyond any sheet",
+    "table.xlsx",
+    lambda: workbook_with(SHEET, lambda xml: xml.replace(b'<row r="7"', b'<row r="999999999"')),
+    "more than 1,048,576 rows",
+)
+refused("workbook bomb", "table.xlsx", lambda: workbook_with(SHEET, lambda xml: xml + b" " * 10**8), "as a trap would")
+
+# Tables that can be read but mean nothing.
+senseless("negative share", with_row("0.3,5,-0.1,0.4,0.7\n"))
+senseless("shares above one", HEADER + ROWS.replace("0.5", "50"))
+senseless("row whose labels are all empty", with_row("0.3,5,,,\n"))
+senseless("row whose labels are all zero", with_row("0.3,5,0,0,0\n"))
+senseless("label that is empty in every row", HEADER + "0.1,1,1,0,\n0.2,2,0.5,0.5,\n0.4,1,0.1,0.9,\n")
+senseless("constant features", HEADER + "1,1,0.5,0.3,0.2\n1,1,0.4,0.4,0.2\n1,1,0.1,0.2,0.7\n")
+senseless("feature that is empty in every row", HEADER + ",1,0.5,0.3,0.2\n,2,0.4,0.4,0.2\n,3,0.1,0.2,0.7\n")
+senseless("one row", HEADER + "0.1,1,0.5,0.3,0.2\n")
+senseless("one column", "y_a\n0.1\n0.2\n")
+senseless("no features", "y_a,y_b\n0.5,0.5\n0.4,0.6\n")
+senseless("one label", "x,y_a\n1,1\n2,1\n3,1\n")
+senseless("no labels", "x_1,x_2\n1,1\n2,1\n3,1\n")
+senseless("text among shares", with_row("0.3,5,0.1,many,0.7\n"))
+senseless("shares in words", GOOD.replace("0.5", "half").replace("0.2", "few"))
+senseless("dash for a share", with_row("0.3,5,0.1,-,0.9\n"))
+senseless("infinite share", with_row("0.3,5,inf,0.2,0.7\n"))
+senseless("share beyond all numbers", with_row("0.3,5,1e400,0.2,0.7\n"))
+senseless("percentages", HEADER + "0.1,1,50%,30%,20%\n0.2,2,40%,40%,20%\n0.3,5,10%,20%,70%\n")
+senseless("thousands", HEADER + '0.1,1,"1,000","2,000",0\n0.2,2,"3,000","4,000",0\n')
+senseless("decimal commas in quotation marks", HEADER + '0.1,1,"0,5","0,5",0\n0.2,2,"0,4","0,6",0\n')
+senseless("units", HEADER + "0.1 mm,1,0.5,0.3,0.2\n0.2 mm,2,0.4,0.4,0.2\n")
+senseless("spaces between columns", GOOD.replace(",", " "), "table.txt")
+senseless("error of a spreadsheet", lambda: workbook(lambda sheet: sheet.cell(4, 3, "#DIV/0!")), "table.xlsx")
+senseless(
+    "dates for shares",
+    lambda: parquet(arrow(x=[1.0, 2.0], y_a=pd.to_datetime(["2020-01-01", "2020-01-02"]))),
+    "table.parquet",
+)
