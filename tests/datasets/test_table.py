@@ -88,6 +88,9 @@ def test_a_saved_index_is_no_feature(tmp_path, table):
     data = load_table(tmp_path / "faces.csv", labels="is_*")
     assert data.feature_names == ("size", "age")
     assert list(data.features.index) == ["a", "b", "c"]
+    table.set_index("age").to_csv(tmp_path / "ages.csv")
+    ages = load_table(tmp_path / "ages.csv", labels="is_*", features=["size"], index="age").features.index
+    assert (ages.dtype, ages.name, list(ages)) == (int, "age", [3, 1, 2])
     table.set_index("id").to_parquet(tmp_path / "faces.parquet")
     assert list(load_table(tmp_path / "faces.parquet", labels="is_*", index="id").features.index) == ["a", "b", "c"]
 

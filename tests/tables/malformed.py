@@ -174,8 +174,8 @@ def array() -> bytes:
 refused("database", "table.csv", database, "an SQLite database, not a table")
 refused("array", "table.csv", array, "a NumPy array, not a table")
 
-# Compressed text. A bomb is many copies of a small compressed piece: 100 MB in less than 300 kB.
-PIECE = b"0.5,0.5,0.5,0.5,0.5\n" * 50_000
+# Compressed text. A bomb is many copies of a small compressed piece: 100 MB in less than 500 kB.
+PIECE = (b",".join([b"0.5" + b"0" * 197] * 5) + b"\n") * 1_000
 
 
 def zst(data: bytes) -> bytes:

@@ -219,6 +219,14 @@ def test_a_sheet_is_chosen_by_name(tmp_path):
         open_table(tmp_path / "t.csv", sheet="first")
 
 
+def test_the_stored_value_of_a_formula_is_read(tmp_path):
+    def computed(xml: bytes) -> bytes:
+        return xml.replace(b"<v>0.7</v>", b"<f>1-C4-D4</f><v>0.7</v>")
+
+    table = opened(tmp_path, malformed.workbook_with(malformed.SHEET, computed), "t.xlsx")
+    assert table.read()["y_c"].iloc[2] == 0.7
+
+
 def test_a_table_that_changes_is_noticed(tmp_path):
     table = opened(tmp_path, GOOD)
     table.scan()
@@ -243,7 +251,7 @@ def test_without_a_package_the_error_names_the_extra(tmp_path, monkeypatch, modu
 @pytest.mark.parametrize("name", [name for name in MALFORMED if "bomb" in name or "swallows" in name])
 def test_traps_take_little_memory(tmp_path, name):
     path = MALFORMED[name].write(tmp_path)
-    assert path.stat().st_size < 400_000 or "swallows" in name
+    assert path.stat().st_size < 500_000 or "swallows" in name
     tracemalloc.start()
     try:
         with pytest.raises(TableError):
@@ -276,7 +284,7 @@ def test_what_pandas_writes_comes_back(tmp_path_factory, data, separator, line_e
     frame = pd.DataFrame(rows, columns=names, dtype=object)
     path = tmp_path_factory.mktemp("random") / "t.csv"
     # Only the csv module's writer with "\r\n" and whatever is quoted throughout mark every line end within a cell.
-    quoting = 1 if everything_quoted or line_end != "\r\n" else 0
+    quoting = 1 if everything_quoted or width == 1 or line_end != "\r\n" else 0
     frame.to_csv(path, index=False, sep=separator, lineterminator=line_end, encoding=encoding, quoting=quoting)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources, "BLOCK_BYTES", data.draw(st.sampled_from([3, 40, 10**6])))

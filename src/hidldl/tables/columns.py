@@ -1,5 +1,6 @@
 """What the columns of a table hold: which cells are missing, which are numbers, and the summary of a whole column."""
 
+import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,7 +19,7 @@ MOST_DISTINCT = 1000
 MOSTLY = 0.8
 _TRUTHS = {"True": "1", "TRUE": "1", "true": "1", "False": "0", "FALSE": "0", "false": "0"}
 # Numbers in a writing that is not read, since it can be read in two ways: 45%, 1,234.5, 1 234, 0,45.
-_NUMBER_LIKE = r"[-+]?(?:\d+(?:\.\d+)?\s?%|\d+,\d+\s?%?|\d{1,3}(?:[,' \u00a0\u202f]\d{3})+(?:\.\d+)?)"
+_NUMBER_LIKE = re.compile(r"[-+]?(?:\d+(?:\.\d+)?\s?%|\d+,\d+\s?%?|\d{1,3}(?:[,' \u00a0\u202f]\d{3})+(?:\.\d+)?)")
 
 
 @dataclass(frozen=True)
@@ -77,17 +78,20 @@ class Cells:
 def examine(column: "pd.Series[Any]", decimal: str = ".") -> Cells:
     """Look at each different cell of a column of text once."""
     codes, written = pd.factorize(column)
-    texts = pd.Series(written, dtype=object).astype(str)
-    bare = texts.str.strip()
-    missing = bare.isin(MISSING).to_numpy(bool)
-    figures = bare.replace(_TRUTHS)
+    # Plain lists: there are often few different cells, and methods of a Series take long for few.
+    texts = [str(cell) for cell in written]
+    bare = [text.strip() for text in texts]
+    figures = [_TRUTHS.get(text, text) for text in bare]
     if decimal == ",":
-        figures = figures.str.replace(".", " ", regex=False).str.replace(",", ".", regex=False)
-    numbers = np.where(missing, np.nan, pd.to_numeric(figures, errors="coerce").to_numpy(float))
-    number_like = np.isinf(numbers) | (np.isnan(numbers) & bare.str.fullmatch(_NUMBER_LIKE).to_numpy(bool))
+        figures = [text.replace(".", " ").replace(",", ".") for text in figures]
+    missing = np.array([text in MISSING for text in bare], dtype=bool)
+    numbers = np.where(missing, np.nan, pd.to_numeric(np.array(figures, dtype=object), errors="coerce"))
+    number_like = np.isinf(numbers)
+    for i in np.flatnonzero(np.isnan(numbers) & ~missing):
+        number_like[i] = _NUMBER_LIKE.fullmatch(bare[i]) is not None
     return Cells(
         codes=codes,
-        texts=np.append(texts.to_numpy(object), np.array([None], dtype=object)),
+        texts=np.array([*texts, None], dtype=object),
         numbers=np.append(numbers, np.nan),
         missing=np.append(missing, True),
         number_like=np.append(number_like, False),
@@ -196,6 +200,6 @@ def why_not_a_number(value: str) -> str:
         return "which is a percentage; write 0.45 for 45%"
     if np.isinf(pd.to_numeric(bare, errors="coerce")):
         return "which is not finite; correct it"
-    if pd.Series([bare]).str.fullmatch(_NUMBER_LIKE).all():
+    if _NUMBER_LIKE.fullmatch(bare):
         return "which can be read in two ways; write a point before decimals and nothing between thousands"
     return "which is not a number; correct it"

@@ -18,7 +18,7 @@ MOST_COLUMNS = 10_000
 LONGEST_NAME = 10_000
 LONGEST_CELL = 1_000_000
 LONGEST_ROW = 10_000_000
-CHUNK_BYTES = 16 * 2**20
+CHUNK_BYTES = 8 * 2**20
 SAMPLE_BYTES = 2**20
 _DELIMITERS = ",;\t|"
 _LF, _CR, _QUOTE = b'\n\r"'
@@ -236,14 +236,13 @@ def _stray_quote_message(name: str, row: int) -> str:
     return f"{_place(name, row)} has a quotation mark within a field; put the field in quotation marks and double it."
 
 
-def _how_well_it_divides(sample: bytes, delimiter: str) -> tuple[float, float]:
-    """The share of the records that have as many fields as the header, weighed by how many more than one these are."""
+def _how_well_it_divides(sample: bytes, delimiter: str) -> float:
+    """How many more fields than one the header has, times the share of the records that have as many."""
     records = _cut(sample, delimiter, last=True)
     if not len(records.ends):
-        return 0, 0
+        return 0
     n_fields = records.n_fields[~records.blank()]
-    share = float((n_fields == n_fields[0]).mean())
-    return share * int(n_fields[0] - 1), share
+    return float((n_fields[0] - 1) * (n_fields == n_fields[0]).mean())
 
 
 def _decimal(sample: bytes) -> str:
