@@ -99,6 +99,7 @@ refused("title above the header", "table.csv", "My table\n" + GOOD, "row 1 .* 5 
 refused("delimiter in an unquoted field", "table.csv", with_row("0.3,5,0.1,0.2,0.7, or so\n"), "row 3")
 refused("unclosed quotation mark", "table.csv", with_row('0.3,5,0.1,0.2,"0.7\n'), "row 3 .* not closed")
 refused("unclosed quotation mark in the header", "table.csv", '"' + GOOD, "header .* not closed")
+refused("unclosed quotation mark below blank lines", "table.csv", '\n \n"' + GOOD, "header .* not closed")
 refused("quotation mark within a field", "table.csv", with_row('0.3,5",0.1,0.2,0.7\n'), "row 3")
 refused("text after a quotation mark", "table.csv", with_row('0.3,"5"x,0.1,0.2,0.7\n'), "row 3 .*quotation mark within")
 refused(

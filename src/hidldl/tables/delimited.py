@@ -45,6 +45,8 @@ class _Records:
 
     def blank(self) -> NDArray[np.bool_]:
         """Which records are empty lines, or lines of white space only."""
+        if not len(self.ends):
+            return np.empty(0, dtype=bool)
         text = np.frombuffer(self.text, dtype=np.uint8)
         first = text[self.starts]
         blank = (self.n_fields == 1) & ((first == _LF) | (first == _CR))
@@ -138,7 +140,7 @@ class Delimited:
     def _header(self, sample: bytes) -> tuple[str, ...]:
         name = self.source.name
         records = _cut(sample, self.delimiter, last=True)
-        if not len(records.ends):
+        if records.blank().all():
             raise TableError(f"the header of {name} opens a quotation mark that is not closed; close it.")
         if records.stray_quote is not None and records.stray_quote < records.ends[0]:
             raise TableError(_stray_quote_message(name, 0))
@@ -196,7 +198,7 @@ class Delimited:
 
     def _checked(self, records: _Records, n_seen: int) -> NDArray[np.intp]:
         """Where the records that are not blank end, if all of them are sound."""
-        filled = np.flatnonzero(~records.blank()) if len(records.ends) else np.empty(0, dtype=np.intp)
+        filled = np.flatnonzero(~records.blank())
         ends, n_fields = records.ends[filled], records.n_fields[filled]
         width = len(self.columns)
         if records.stray_quote is not None:
@@ -239,9 +241,9 @@ def _stray_quote_message(name: str, row: int) -> str:
 def _how_well_it_divides(sample: bytes, delimiter: str) -> float:
     """How many more fields than one the header has, times the share of the records that have as many."""
     records = _cut(sample, delimiter, last=True)
-    if not len(records.ends):
-        return 0
     n_fields = records.n_fields[~records.blank()]
+    if not len(n_fields):
+        return 0
     return float((n_fields[0] - 1) * (n_fields == n_fields[0]).mean())
 
 
