@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from hidldl.recovery.winldl import WInLDL
     from hidldl.reports.plots import plot_hidden_mass, plot_path, plot_recovery
     from hidldl.reports.reproduction import reproduce
+    from hidldl.saving import load_model, save_model
     from hidldl.selection import Selection
     from hidldl.theory import recovery_bound
 
@@ -57,6 +58,7 @@ _HOME_OF = {
     "hide_labels": "hiding",
     "list_datasets": "datasets.loading",
     "load_dataset": "datasets.loading",
+    "load_model": "saving",
     "load_table": "datasets.table",
     "make_distributions": "datasets.generated",
     "plot_hidden_mass": "reports.plots",
@@ -66,6 +68,7 @@ _HOME_OF = {
     "register_dataset": "experiments.protocol",
     "register_method": "experiments.protocol",
     "reproduce": "reports.reproduction",
+    "save_model": "saving",
     "score": "metrics",
 }
 
@@ -90,6 +93,7 @@ __all__ = [
     "hide_labels",
     "list_datasets",
     "load_dataset",
+    "load_model",
     "load_table",
     "make_distributions",
     "plot_hidden_mass",
@@ -99,6 +103,7 @@ __all__ = [
     "register_dataset",
     "register_method",
     "reproduce",
+    "save_model",
     "score",
 ]
 

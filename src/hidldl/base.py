@@ -39,6 +39,8 @@ class _DistributionEstimator(BaseEstimator, metaclass=ABCMeta):
     """Parameters in the constructor, distributions out of ``predict``."""
 
     _min_rows = 1
+    _needed_to_predict: tuple[str, ...] = ("coef_",)
+    """Attributes that a saved model holds beside the names of features and labels."""
 
     def predict(self, X: Any) -> Any:
         """Distributions for the rows of X: a DataFrame for a DataFrame, else an array."""
@@ -58,6 +60,12 @@ class _DistributionEstimator(BaseEstimator, metaclass=ABCMeta):
     @abstractmethod
     def _predict(self, X: Any) -> FloatArray:
         """Rows on the simplex for checked features."""
+
+    def _before_saving(self) -> None:
+        """Compute what is left to compute from training data, which a saved model does not have."""
+
+    def _check_loaded(self) -> None:
+        """Refuse the state of a model file that does not fit together."""
 
     def __sklearn_is_fitted__(self) -> bool:
         # Set last, so that a fit that failed half-way does not count.

@@ -6,6 +6,8 @@ from hidldl import __version__
 from hidldl.cli.compare import compare
 from hidldl.cli.datasets import datasets
 from hidldl.cli.demo import demo
+from hidldl.cli.predict import predict
+from hidldl.cli.recover import recover
 from hidldl.cli.reproduce import reproduce
 
 
@@ -17,11 +19,13 @@ def main() -> None:
     \b
     Start here:
       hidldl demo        hide labels of real data, recover them, look at the result
+      hidldl recover     a table with hidden labels, back complete, with a report
+      hidldl predict     the same for new rows, with a saved model
       hidldl datasets    what data there is, and where
       hidldl compare     compare methods on a complete table of your own
       hidldl reproduce   the paper's tables and figures
     """
 
 
-for command in (demo, datasets, compare, reproduce):
+for command in (demo, recover, predict, datasets, compare, reproduce):
     main.add_command(command)

@@ -1,5 +1,6 @@
 """BayesHidLDL: hidden labels as a missing-data problem, with uncertainty and without parameters to choose."""
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, Literal, NamedTuple
 
@@ -128,9 +129,12 @@ class BayesHidLDL(Recoverer):
     True
     """
 
+    _needed_to_predict = ("parameters_", "covariance_", "_model", "_features", "_seed", "_zeros", "_dtype", "_spread")
     _choice: Choice
     _game: HeldOutGame
     _spread: float | None
+    _on_candidate: Callable[[int], None] | None = None
+    """Told how many candidates have been tried; for programs that show progress of their own."""
 
     def __init__(
         self,
@@ -291,6 +295,19 @@ class BayesHidLDL(Recoverer):
             self._game.forget()
         return self._spread
 
+    def _before_saving(self) -> None:
+        _ = self.spread_
+
+    def _check_loaded(self) -> None:
+        # Compiled code does not look whether its arrays are as long as they should be.
+        self._model.check()
+        self._features.check(self.n_features_in_)
+        check_number(self._spread, "spread", above=0)
+        if self.covariance_.shape != self._model.estimates.S.shape or self._features.n_columns != len(
+            self._model.estimates.coef
+        ):
+            raise ValueError("the parts of the model do not fit together.")
+
     def _check_parameters(self, n_rows: int, n_labels: int) -> None:
         for name in BOUNDS:
             lowest, highest = BOUNDS[name]
@@ -348,11 +365,16 @@ class BayesHidLDL(Recoverer):
         self._choice, self.selection_ = start, None
         if (axes or len(kernels) > 1) and self._game.says_something:
             with tqdm(desc="candidates tried", disable=not self.verbose) as progress:
-                self._game.on_played = progress.update
+                self._game.on_played = lambda: self._count_candidate(progress)
                 self._choice = search(lambda choice: self._game.losses(choice, mapper), axes, start, kernels)
             self.selection_ = self._game.selection(self._choice, rng)
         self.parameters_ = asdict(self._choice)
         self._game.forget()
+
+    def _count_candidate(self, progress: Any) -> None:
+        progress.update()
+        if self._on_candidate is not None:
+            self._on_candidate(int(progress.n))
 
     def _estimate(self, rows: Rows, mapper: Mapper = map) -> FloatArray:
         draws = Draws.shared(random_generator(self._seed), self.n_draws, rows.shares.shape[1])

@@ -18,6 +18,13 @@ class FollowingLearner:
         # Copies: what becomes of the caller's arrays between fit and predict must not matter.
         self._training: tuple[Any, FloatArray] | None = (X.copy(), D.copy())
 
+    @classmethod
+    def already_trained(cls, learner: Learner) -> "FollowingLearner":
+        """With a learner that needs no training any more."""
+        following = cls.__new__(cls)
+        following._learner, following._training = learner, None
+        return following
+
     def trained(self) -> Learner:
         """The learner, trained."""
         if self._training is not None:

@@ -147,6 +147,7 @@ class HidLDL(Recoverer):
     """
 
     _min_rows = 2
+    _needed_to_predict = ("_follower",)
 
     def __init__(
         self,

@@ -70,6 +70,17 @@ class KernelMap:
     width: float
     whitening: FloatArray
 
+    @property
+    def n_columns(self) -> int:
+        return int(self.whitening.shape[1])
+
+    def check(self, n_features: int) -> None:
+        """Refuse parts that do not fit together, as a damaged file may have."""
+        landmarks = self.landmarks
+        shapes = (landmarks.rows.shape[1:], landmarks.center.shape, landmarks.scaling.shape)
+        if shapes != ((n_features,),) * 3 or self.whitening.shape[0] != landmarks.rows.shape[0] or self.width <= 0:
+            raise ValueError("the parts of the kernel do not fit together.")
+
     def __call__(self, X: Any) -> FloatArray:
         """The features, n × (at most the number of landmarks), computed in blocks of rows."""
         n_rows, n_columns = X.shape[0], self.whitening.shape[1]

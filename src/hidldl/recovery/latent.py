@@ -68,6 +68,14 @@ class LatentModel:
     estimates: Estimates
     regression: Ridge
 
+    def check(self) -> None:
+        """Refuse parts that do not fit together, as a damaged file may have."""
+        m, p = len(self.estimates.intercept), len(self.regression.center)
+        shapes = (self.estimates.S.shape, self.estimates.coef.shape, self.regression.factor.shape)
+        numbers = (*vars(self.estimates).values(), self.regression.center, self.regression.factor)
+        if shapes != ((m, m), (p, m), (p, p)) or not all(np.isfinite(part).all() for part in numbers):
+            raise ValueError("the parts of the model do not fit together.")
+
     def prior(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean of the log-degrees of new rows, and the factor by which their covariance exceeds S."""
         mean = np.empty((len(features), len(self.estimates.intercept)))

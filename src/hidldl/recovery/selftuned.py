@@ -72,6 +72,8 @@ class SelfTuned(Recoverer):
     {'alpha': 1, 'sigma': 1.0}
     """
 
+    _needed_to_predict = ("recoverer_",)
+
     def __init__(
         self,
         recoverer: Recoverer | None = None,
@@ -161,6 +163,9 @@ class SelfTuned(Recoverer):
 
     def _interval(self, position: int, level: float) -> tuple[FloatArray, FloatArray] | None:
         return self.recoverer_._interval(position, level)
+
+    def _before_saving(self) -> None:
+        self.recoverer_._before_saving()
 
     def _predict(self, X: Any) -> FloatArray:
         return np.asarray(self.recoverer_.predict(X))

@@ -1,0 +1,262 @@
+"""``hidldl recover``: a table with hidden labels, back complete."""
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from hidldl.tables.model_files import TablePrediction
+    from hidldl.tables.recovering import Options, RecoveredRows, TableRecovery
+    from hidldl.tables.roles import Roles
+
+METHOD_NAMES = ("bayes", "hidldl", "meanfill", "incomldl", "incomldlprox", "winldl", "ldlldm")
+
+
+class WrongInput(click.ClickException):
+    """Something that the user can put right; one line."""
+
+    exit_code = 2
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """What is wrong with a file or an option, as one line and exit status 2; Ctrl-C leaves nothing half done."""
+    try:
+        yield
+    except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
+        raise WrongInput(" ".join(str(error).split()) or type(error).__name__) from error
+    except KeyboardInterrupt:
+        raise click.ClickException("interrupted; nothing was written.") from None
+
+
+def _parameter(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
+    """name=value pairs as numbers, truth values or words."""
+    parameters: dict[str, Any] = {}
+    for pair in given:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"{pair!r} is not name=value, such as alpha=16.")
+        parameters[name.strip()] = _value(value.strip())
+    return parameters
+
+
+def _value(text: str) -> Any:
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+def table_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that every command on a table has."""
+    shown = ["auto", "bar", "json", "none"]
+    options = [
+        click.option("--output", "-o", type=click.Path(path_type=Path), help="The result; - is standard output."),
+        click.option("--format", "kind", help="What the table is, if its name does not say: csv, tsv, parquet, xlsx."),
+        click.option("--sheet", help="The sheet of an Excel workbook."),
+        click.option("--intervals", "level", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="LEVEL",
+                     help="Also bounds that hold this share of true degrees, such as 0.9."),
+        click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="A page to look at (.html)."),
+        click.option("--jobs", type=int, default=-1, show_default=True, help="Threads; -1 is every core."),
+        click.option("--progress", type=click.Choice(shown), default="auto", show_default=True),
+        click.option("--quiet", "-q", is_flag=True, help="Do not say what was guessed and done."),
+    ]  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("table", type=click.Path(allow_dash=True, path_type=Path))
+@click.option("--labels", help="The label columns: names, patterns (label_*) or ranges (joy..anger, 5..11), by commas.")
+@click.option("--features", help="The feature columns, in the same way; all others by default.")
+@click.option("--id", "row_names", help="The column that names the rows; it is kept.")
+@click.option("--hidden", default="auto", show_default=True,
+              help="What marks a hidden label: empty, zero, none, a number, or several by commas.")  # fmt: skip
+@click.option("--normalise", is_flag=True, help="Divide each row by its sum: its cells are counts or amounts.")
+@click.option("--method", type=click.Choice(METHOD_NAMES), default="bayes", show_default=True)
+@click.option("--set", "parameters", multiple=True, callback=_parameter, metavar="NAME=VALUE",
+              help="A parameter of the method; chosen without ground truth where not given.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same result.")
+@click.option("--model", type=click.Path(dir_okay=False, path_type=Path),
+              help="Save the fitted model (.npz or .json) for 'hidldl predict'.")  # fmt: skip
+@click.option("--check", is_flag=True, help="Only say how the table is understood; write nothing.")
+@table_options
+def recover(
+    table: Path,
+    labels: str | None,
+    features: str | None,
+    row_names: str | None,
+    hidden: str,
+    normalise: bool,
+    method: str,
+    parameters: dict[str, Any],
+    seed: int,
+    model: Path | None,
+    check: bool,
+    output: Path | None,
+    kind: str | None,
+    sheet: str | None,
+    level: float | None,
+    report: Path | None,
+    jobs: int,
+    progress: str,
+    quiet: bool,
+) -> None:
+    """Recover the hidden labels of TABLE: CSV, TSV, Parquet or Excel; - is standard input.
+
+    \b
+    hidldl recover faces.csv -o recovered.csv --report report.html
+
+    Columns are guessed where you do not name them, and the guess is said. The output has the column that names the
+    rows, every label's share, and how much of the row was hidden; what was observed keeps its proportions.
+    """
+    from hidldl.cli.progress import shown_progress
+    from hidldl.tables.reading import open_table
+    from hidldl.tables.recovering import Options, TableRecovery
+
+    started = perf_counter()
+    options = Options(labels, features, row_names, hidden, normalise, method, parameters, level, seed, jobs)
+    with one_line_errors(), ExitStack() as stack:
+        source = stack.enter_context(open_table(table, kind=kind, sheet=sheet))
+        if check:
+            _say_plan(source, options)
+            return
+        refuse_targets(output, report, model)
+        stack.enter_context(quiet_warnings())
+        told = stack.enter_context(shown_progress(progress))
+        recovery = TableRecovery.of(source, options, told)
+        facts = facts_of(recovery, level)
+        write_all(recovery.pieces(told), recovery.plan.roles, output, report, facts, started)
+        if model is not None:
+            _save(recovery, model)
+        stack.close()
+        if not quiet:
+            say(recovery.notes, output, report, model)
+
+
+def refuse_targets(output: Path | None, report: Path | None, model: Path | None) -> None:
+    """What cannot be written is told before the work, not after it."""
+    from hidldl.tables.reading import TableError
+    from hidldl.tables.writing import check_target
+
+    if output is None and report is None and model is None:
+        raise TableError("nothing to write; name an output file (-o recovered.csv), a --report or both.")
+    if output is not None:
+        check_target(output)
+    for path, suffixes in ((report, (".html", ".htm")), (model, (".npz", ".json"))):
+        if path is not None and path.suffix not in suffixes:
+            raise TableError(f"{path.name} must end in {' or '.join(suffixes)}.")
+        if path is not None and not path.absolute().parent.is_dir():
+            raise TableError(f"{path} cannot be written: there is no folder {path.parent.name!r}.")
+    if report is not None:
+        from hidldl.reports.page import load_template
+
+        load_template("recovery.html.j2")
+
+
+@contextmanager
+def quiet_warnings() -> Iterator[None]:
+    """What the library warns programmers of is said to users in other words: by notes and in the report."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def write_all(
+    pieces: "Iterator[RecoveredRows]",
+    roles: "Roles",
+    output: Path | None,
+    report: Path | None,
+    facts: Callable[[float], Any],
+    started: float,
+) -> None:
+    """The result and the page, both complete or not at all."""
+    from hidldl.reports.recovery_page import recovery_page
+    from hidldl.saving import replacing
+    from hidldl.tables.summary import Summarizer
+    from hidldl.tables.writing import as_frame, open_writer
+
+    labels, row_names = roles.labels, roles.row_names
+    summarizer = Summarizer(labels)
+    with ExitStack() as stack:
+        page = None if report is None else stack.enter_context(replacing(report))
+        writer = None if output is None else stack.enter_context(open_writer(output))
+        for rows in pieces:
+            if writer is not None:
+                writer.write(as_frame(rows, labels, row_names))
+            if page is not None:
+                names = (
+                    [f"row {number}" for number in rows.numbers] if rows.names is None else list(map(str, rows.names))
+                )
+                summarizer.add(names, rows.D_obs, rows.observed, rows.distributions, rows.low, rows.high)
+        if page is not None:
+            text = recovery_page(summarizer.finish(), facts(perf_counter() - started))
+            page.write_text(text, encoding="utf-8")
+
+
+def facts_of(recovery: "TableRecovery | TablePrediction", level: float | None) -> Callable[[float], Any]:
+    """What the page says beside the figures, once it is known how long all took."""
+    from hidldl.reports.recovery_page import Facts
+
+    model: Any = recovery.model
+    tuned = getattr(model, "recoverer_", model)
+    chosen = getattr(model, "parameters_", None) or _given(tuned)
+    return lambda seconds: Facts(
+        source=recovery.table.name,
+        method=type(tuned).__name__,
+        parameters=chosen,
+        seconds=seconds,
+        command=" ".join(["hidldl", *sys.argv[1:]]),
+        notes=recovery.notes,
+        level=level,
+        selection=getattr(model, "selection_", None),
+        history=getattr(tuned, "history_", None),
+        converged=getattr(tuned, "converged_", None),
+    )
+
+
+def _given(model: Any) -> dict[str, Any]:
+    shown = model.get_params(deep=False)
+    return {
+        name: getattr(model, f"{name}_", value) for name, value in shown.items() if name not in ("n_jobs", "verbose")
+    }
+
+
+def _save(recovery: "TableRecovery", path: Path) -> None:
+    from hidldl.tables.model_files import save_table_model
+
+    save_table_model(path, recovery)
+
+
+def _say_plan(source: Any, options: "Options") -> None:
+    from hidldl.tables.recovering import Plan
+
+    plan = Plan.of(source, options)
+    click.echo(f"{source.name}: {source.n_rows:,} rows")
+    for what in ("labels", "numbers", "categories"):
+        names = getattr(plan.roles, what)
+        title = {"labels": "labels", "numbers": "features, numbers", "categories": "features, categories"}[what]
+        click.echo(f"  {title} ({len(names)}): {', '.join(names[:40])}{' ...' if len(names) > 40 else ''}")
+    for note in plan.notes:
+        click.echo(f"  {note}")
+
+
+def say(notes: list[str], output: Path | None, report: Path | None, model: Path | None) -> None:
+    """What was guessed and done, on standard error: standard output may be the result."""
+    for note in notes:
+        click.echo(f"  {note}", err=True)
+    for what, path in (("recovered", output), ("report", report), ("model", model)):
+        if path is not None and str(path) != "-":
+            click.echo(f"{what}: {path}", err=True)

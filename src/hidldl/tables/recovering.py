@@ -1,0 +1,274 @@
+"""From a table to its complete distributions: whole where it fits, else chunk by chunk with a model of a sample."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from hidldl.base import Recoverer
+from hidldl.parallel import row_blocks
+from hidldl.recovery.bayeshidldl import BayesHidLDL
+from hidldl.recovery.hidldl import HidLDL
+from hidldl.recovery.incomldl import IncomLDL
+from hidldl.recovery.incomldlprox import IncomLDLProx
+from hidldl.recovery.ldlldm import LDLLDM
+from hidldl.recovery.meanfill import MeanFill
+from hidldl.recovery.selftuned import SelfTuned
+from hidldl.recovery.winldl import WInLDL
+from hidldl.tables.encoding import FeatureEncoding
+from hidldl.tables.reading import Table, TableError
+from hidldl.tables.roles import Roles, assign_roles
+from hidldl.tables.shares import Marks, Shares, are_amounts
+from hidldl.tables.sources import quoted
+from hidldl.validation import BoolArray, FloatArray
+
+AT_ONCE = 200_000
+"""Rows that are fitted as a whole. Of a longer table ``bayes`` fits a sample of that many, and completes the rest."""
+FIRST_ROWS = 1000
+"""Rows that guesses look at."""
+CHUNK_ROWS = 20_000
+METHODS: dict[str, Callable[[], Recoverer]] = {
+    "bayes": BayesHidLDL,
+    "hidldl": lambda: HidLDL(alpha="auto", sigma="auto"),
+    "meanfill": MeanFill,
+    "incomldl": lambda: SelfTuned(IncomLDL(), {"alpha": [10.0**k for k in range(-5, 2)]}),
+    "incomldlprox": lambda: SelfTuned(IncomLDLProx(), {"alpha": [10.0**k for k in range(-5, 2)]}),
+    "winldl": WInLDL,
+    "ldlldm": LDLLDM,
+}
+"""By the names that users give them; what can be chosen without ground truth is."""
+Progress: TypeAlias = Callable[[str, float], None]
+"""Told what is being done, and which share of the whole is done."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user may say about a table; everything else is guessed, and said."""
+
+    labels: str | None = None
+    features: str | None = None
+    row_names: str | None = None
+    hidden: str = "auto"
+    normalise: bool = False
+    method: str = "bayes"
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    level: float | None = None
+    random_state: int = 0
+    n_jobs: int | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the columns of a table are read: roles, marks of hidden labels, and what was guessed."""
+
+    roles: Roles
+    marks: Marks
+    normalise: bool
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, table: Table, options: Options) -> "Plan":
+        """From what the table holds and what the user says."""
+        columns = table.scan()
+        first = next(table.chunks(FIRST_ROWS))
+        told = {"labels": options.labels, "features": options.features, "row_names": options.row_names}
+        roles = assign_roles(table.name, columns, first, **told)
+        labels = [column for column in columns if column.name in roles.labels]
+        marks, said = Marks.parse(options.hidden, table.name, labels)
+        amounts, what = (
+            (True, "rows are divided by their sums") if options.normalise else are_amounts(labels, first, marks)
+        )
+        return cls(roles, marks, amounts, (*roles.notes, said, *([what] if what else [])))
+
+    def shares(self, table: Table) -> Shares:
+        """The reader of the label columns."""
+        return Shares(table.name, self.roles.labels, self.marks, self.normalise)
+
+
+@dataclass(frozen=True)
+class RecoveredRows:
+    """A piece of the result. ``names`` are None where the table has no column that names its rows."""
+
+    numbers: Any
+    names: Any
+    D_obs: FloatArray
+    observed: BoolArray
+    distributions: FloatArray
+    low: FloatArray | None = None
+    high: FloatArray | None = None
+    mass_low: FloatArray | None = None
+    mass_high: FloatArray | None = None
+
+    @property
+    def hidden_mass(self) -> FloatArray:
+        return np.where(self.observed, 0, self.distributions).sum(axis=1)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of a table as numbers."""
+
+    numbers: Any
+    names: Any
+    X: FloatArray
+    D_obs: FloatArray
+    observed: BoolArray
+
+    @property
+    def labelled(self) -> BoolArray:
+        return np.asarray(self.observed.any(axis=1))
+
+    def at(self, block: slice) -> "Part":
+        names = None if self.names is None else self.names[block]
+        return Part(self.numbers[block], names, self.X[block], self.D_obs[block], self.observed[block])
+
+
+@dataclass
+class TableRecovery:
+    """A model fitted to a table, and the table's rows recovered by it, piece by piece."""
+
+    table: Table
+    plan: Plan
+    encoding: FeatureEncoding
+    model: Recoverer
+    notes: list[str]
+    _whole: Part | None
+    _level: float | None
+
+    @classmethod
+    def of(cls, table: Table, options: Options, progress: Progress = lambda what, share: None) -> "TableRecovery":
+        """Read, plan and fit."""
+        progress(f"reading {table.name}", 0.02)
+        model = make_model(options)
+        plan = Plan.of(table, options)
+        streams = isinstance(model, BayesHidLDL) and table.n_rows > AT_ONCE
+        keep = _drawn(table.n_rows, options.random_state) if streams else None
+        frame = _checked_rows(table, plan, keep, progress)
+        encoding = FeatureEncoding.of(frame, plan.roles)
+        part = _part(frame, plan, encoding, plan.shares(table))
+        notes = [*plan.notes, *encoding.describe(), *_about(part, table, streams)]
+        progress("choosing parameters and fitting", 0.2)
+        if isinstance(model, BayesHidLDL):
+            model._on_candidate = lambda tried: progress(
+                f"fitting, {tried} candidates tried", 0.2 + 0.4 * tried / (tried + 25)
+            )
+        fitted = part.labelled
+        try:
+            model.fit(part.X[fitted], part.D_obs[fitted], observed=part.observed[fitted])
+        except ValueError as error:
+            raise TableError(f"{table.name}: {error}") from error
+        progress("recovering", 0.6)
+        return cls(table, plan, encoding, model, notes, None if streams else part, options.level)
+
+    def pieces(self, progress: Progress = lambda what, share: None) -> Iterator[RecoveredRows]:
+        """The recovered rows, in the order of the table."""
+        n_done, n_rows = 0, self.table.n_rows
+        parts = self._reread() if self._whole is None else self._blocks(self._whole)
+        for recovered in parts:
+            n_done += len(recovered.distributions)
+            progress(f"recovering, {n_done:,} of {n_rows:,} rows", 0.6 + 0.4 * n_done / n_rows)
+            yield recovered
+
+    def _blocks(self, whole: Part) -> Iterator[RecoveredRows]:
+        """What was fitted as a whole, with rows that had no labels predicted."""
+        fitted = whole.labelled
+        D = np.empty_like(whole.D_obs)
+        D[fitted] = self.model.distributions_
+        if not fitted.all():
+            D[~fitted] = self.model.predict(whole.X[~fitted])
+        for block in row_blocks(len(D), CHUNK_ROWS):
+            yield self._recovered(whole.at(block), D[block])
+
+    def _reread(self) -> Iterator[RecoveredRows]:
+        for part in read_parts(self.table, self.plan, self.encoding):
+            yield self._recovered(part, complete(self.model, part))
+
+    def _recovered(self, part: Part, D: FloatArray) -> RecoveredRows:
+        return recovered_rows(self.model, part, D, self._level)
+
+
+def make_model(options: Options) -> Recoverer:
+    """The recoverer that the options name, with the parameters that they give."""
+    if options.method not in METHODS:
+        raise TableError(f"there is no method {quoted(options.method)}; choose from {', '.join(METHODS)}.")
+    model = METHODS[options.method]()
+    inner = model._tuned if isinstance(model, SelfTuned) else model
+    unknown = [name for name in options.parameters if name not in inner.get_params()]
+    if unknown:
+        known = ", ".join(inner.get_params())
+        raise TableError(f"{options.method} has no parameter {quoted(unknown[0])}; its parameters are {known}.")
+    if isinstance(model, SelfTuned) and "alpha" in options.parameters:
+        model = inner
+    target = inner if isinstance(model, SelfTuned) else model
+    target.set_params(**options.parameters)
+    if options.level is not None and not isinstance(model, BayesHidLDL):
+        raise TableError("intervals need the method bayes; leave out --intervals, or choose it.")
+    common = {"random_state": options.random_state, "n_jobs": options.n_jobs}
+    present = model.get_params(deep=False)
+    return model.set_params(**{name: value for name, value in common.items() if name in present})
+
+
+def read_parts(table: Table, plan: Plan, encoding: FeatureEncoding) -> Iterator[Part]:
+    """The rows of a table as numbers, chunk by chunk."""
+    shares = plan.shares(table)
+    for chunk in table.chunks(CHUNK_ROWS, as_text=_texts(plan.roles)):
+        yield _part(chunk, plan, encoding, shares)
+
+
+def complete(model: Recoverer, part: Part) -> FloatArray:
+    """Rows that a model has not seen, from their features and, if it can use them, the labels that they have."""
+    if isinstance(model, BayesHidLDL):
+        return np.asarray(model.predict(part.X, part.D_obs, observed=part.observed))
+    return np.asarray(model.predict(part.X))
+
+
+def recovered_rows(model: Recoverer, part: Part, D: FloatArray, level: float | None) -> RecoveredRows:
+    """The rows with what was observed, and intervals if they are asked for."""
+    bounds: tuple[Any, ...] = ()
+    if level is not None and isinstance(model, BayesHidLDL):
+        bounds = tuple(model.intervals(level, X=part.X, D_obs=part.D_obs, observed=part.observed))
+    return RecoveredRows(part.numbers, part.names, part.D_obs, part.observed, D, *bounds)
+
+
+def _checked_rows(table: Table, plan: Plan, keep: BoolArray | None, progress: Progress) -> pd.DataFrame:
+    """The rows to fit; the labels of all rows are checked on the way."""
+    shares = plan.shares(table)
+    kept = []
+    for chunk in table.chunks(CHUNK_ROWS, as_text=_texts(plan.roles)):
+        shares(chunk)
+        last = int(chunk.index[-1])
+        progress(f"reading, {last:,} of {table.n_rows:,} rows", 0.05 + 0.15 * last / table.n_rows)
+        kept.append(chunk if keep is None else chunk[keep[chunk.index.to_numpy() - 1]])
+    shares.refuse_unseen()
+    return pd.concat(kept)
+
+
+def _drawn(n_rows: int, seed: int) -> BoolArray:
+    keep = np.zeros(n_rows, dtype=bool)
+    keep[np.random.default_rng(seed).choice(n_rows, AT_ONCE, replace=False)] = True
+    return keep
+
+
+def _texts(roles: Roles) -> tuple[str, ...]:
+    return () if roles.row_names is None else (roles.row_names,)
+
+
+def _part(rows: pd.DataFrame, plan: Plan, encoding: FeatureEncoding, shares: Shares) -> Part:
+    D_obs, observed = shares(rows)
+    named = plan.roles.row_names
+    names = None if named is None else rows[named].to_numpy(object)
+    return Part(rows.index.to_numpy(), names, encoding(rows), D_obs, observed)
+
+
+def _about(part: Part, table: Table, streams: bool) -> list[str]:
+    said = []
+    if streams:
+        said.append(
+            f"{len(part.X):,} of {table.n_rows:,} rows, drawn at random, were fitted; the rest completed by them"
+        )
+    without = int((~part.labelled).sum())
+    if without:
+        said.append(f"{without:,} rows have no label at all; their distributions are predicted from the features")
+    return said

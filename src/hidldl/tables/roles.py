@@ -1,0 +1,226 @@
+"""Which columns name the rows of a table, which are features and which labels: as told, or guessed and said aloud."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import numpy as np
+import pandas as pd
+
+from hidldl.tables.columns import MOST_DISTINCT, Column, why_not_a_number
+from hidldl.tables.sources import TableError, quoted
+
+MOST_CATEGORIES = 50
+"""A column of text with more different values is not a feature: each would be a column of its own."""
+MOST_GUESSED = 1000
+"""Columns beyond which labels are not guessed from their sums."""
+SUM_TOLERANCE = 2e-3
+LABEL_STEMS = {"label", "labels", "vote", "votes", "rating", "ratings", "star", "stars", "share", "degree", "count"}
+FEATURE_STEMS = {"feature", "features", "feat", "x", "f", "attr", "attribute", "dim", "pc", "var", "v", "embedding"}
+ROW_NAMES = {"", "id", "name", "index", "key", "item", "row", "uid", "uuid"}
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What each column is for.
+
+    ``left_out`` has the reason for each column that is for nothing; ``notes`` say what was guessed.
+    """
+
+    labels: tuple[str, ...]
+    numbers: tuple[str, ...]
+    categories: tuple[str, ...]
+    row_names: str | None = None
+    left_out: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return (*self.numbers, *self.categories)
+
+
+def assign_roles(
+    table: str,
+    columns: Sequence[Column],
+    first_rows: pd.DataFrame,
+    *,
+    labels: str | None = None,
+    features: str | None = None,
+    row_names: str | None = None,
+) -> Roles:
+    """The roles of the columns of a table.
+
+    Columns are named by their names, separated by commas, by patterns (``label_*``) or by ranges in the order of the
+    table (``joy..anger``, or ``5..11`` by number from 1).
+
+    Parameters
+    ----------
+    table : str
+        The table's name, for messages.
+    columns : sequence of Column
+        What each column holds.
+    first_rows : DataFrame
+        Some rows, to guess labels by what they sum to.
+    labels, features, row_names : str, optional
+        The columns; guessed where not told.
+    """
+    known = {column.name: column for column in columns}
+    notes = []
+    chosen = _select(labels, table, list(known), "--labels") if labels else ()
+    named = _row_names(table, columns, row_names, chosen, len(first_rows))
+    if not chosen:
+        free = [column for column in columns if column.name != named]
+        chosen = _guessed_labels(table, free, first_rows)
+        notes.append(f"labels, guessed: {_listed(chosen)}; name them with --labels if that is wrong")
+    refuse_unusable_labels(table, [known[name] for name in chosen])
+    if named in chosen:
+        raise TableError(f"{table}: column {quoted(named)} cannot be both a label and the name of rows.")
+    if named is not None and row_names is None:
+        notes.append(f"rows are named by {'the first column' if named == '' else f'column {quoted(named)}'}")
+    rest = [name for name in known if name not in {named, *chosen}]
+    wanted = _select(features, table, list(known), "--features") if features else rest
+    taken = [name for name in wanted if name not in rest]
+    if taken:
+        raise TableError(f"{table}: column {quoted(taken[0])} cannot be a feature too; it is a label or names rows.")
+    left_out = {name: why for name in wanted if (why := _why_no_feature(known[name], asked_for=bool(features)))}
+    if features and left_out:
+        name, why = next(iter(left_out.items()))
+        raise TableError(f"{table}: column {quoted(name)} cannot be a feature: {why}.")
+    used = [known[name] for name in wanted if name not in left_out]
+    if not used:
+        raise TableError(f"{table} has no feature columns: rows that are alike cannot be told. Add some columns.")
+    notes += [f"column {quoted(name)} is left out: {why}" for name, why in left_out.items()]
+    return Roles(
+        labels=tuple(chosen),
+        numbers=tuple(column.name for column in used if column.kind == "number"),
+        categories=tuple(column.name for column in used if column.kind == "text"),
+        row_names=named,
+        left_out=tuple(left_out.items()),
+        notes=tuple(notes),
+    )
+
+
+def _select(wanted: str, table: str, names: list[str], option: str) -> tuple[str, ...]:
+    chosen: list[str] = []
+    for part in [wanted] if wanted in names else re.split(r"\s*,\s*", wanted.strip(" ,")):
+        found = _columns_named(part, names)
+        if not found:
+            raise TableError(f"{table} has no column {quoted(part)} ({option}); its columns are {_listed(names)}.")
+        chosen += [name for name in found if name not in chosen]
+    return tuple(chosen)
+
+
+def _columns_named(part: str, names: list[str]) -> list[str]:
+    if part in names:
+        return [part]
+    ends = part.split("..")
+    if len(ends) == 2:
+        first, last = (_position(end, names) for end in ends)
+        if first is None or last is None or first > last:
+            return []
+        return names[first : last + 1]
+    return [name for name in names if fnmatchcase(name, part)]
+
+
+def _position(end: str, names: list[str]) -> int | None:
+    if end in names:
+        return names.index(end)
+    return int(end) - 1 if end.isdigit() and 1 <= int(end) <= len(names) else None
+
+
+def _row_names(
+    table: str, columns: Sequence[Column], told: str | None, labels: Sequence[str], n_rows: int
+) -> str | None:
+    if told is not None:
+        if told not in [column.name for column in columns]:
+            raise TableError(f"{table} has no column {quoted(told)} (--id).")
+        return told
+    for column in columns:
+        differ = column.n_distinct >= min(n_rows, MOST_DISTINCT) and not column.n_missing
+        by_name = column.name.lower() in ROW_NAMES and (column.kind == "text" or column.whole)
+        if column.name not in labels and differ and (by_name or (column.kind == "text" and column is columns[0])):
+            return column.name
+    return None
+
+
+def _guessed_labels(table: str, columns: Sequence[Column], first_rows: pd.DataFrame) -> tuple[str, ...]:
+    """By what they are called, or else by what they sum to, or else the only group of whole numbers called alike."""
+    shares = [column for column in columns if column.kind == "number" and column.minimum >= 0]
+    groups: dict[str, list[str]] = {}
+    for column in shares:
+        groups.setdefault(_stem(column.name), []).append(column.name)
+    called = [names for stem, names in groups.items() if stem in LABEL_STEMS and len(names) > 1]
+    if len(called) == 1:
+        return tuple(called[0])
+    summing = _columns_that_sum(columns, first_rows)
+    if summing:
+        return summing
+    whole = {column.name for column in shares if column.whole}
+    alike = [g for stem, g in groups.items() if stem not in FEATURE_STEMS and len(g) > 2 and whole.issuperset(g)]
+    if len(alike) == 1:
+        return tuple(alike[0])
+    raise TableError(
+        f"{table} does not show which columns are labels: no columns next to each other sum to the same in every row. "
+        f"Name them with --labels; its columns are {_listed([column.name for column in columns])}."
+    )
+
+
+def _stem(name: str) -> str:
+    """The word that numbered or prefixed names share: votes_3 and votes_4 have "votes"."""
+    return re.split(r"[\s_.:-]*\d+$|[\s_.:-]", name.lower(), maxsplit=1)[0]
+
+
+def _columns_that_sum(columns: Sequence[Column], rows: pd.DataFrame) -> tuple[str, ...]:
+    """The longest run of columns of shares that sum to 1, or to 100, in (nearly) every row."""
+    is_share = [column.kind == "number" and column.minimum >= 0 for column in columns]
+    best: tuple[str, ...] = ()
+    for run in _runs(is_share):
+        names = [column.name for column in columns[run]][-MOST_GUESSED:]
+        cells = np.nan_to_num(rows[names].to_numpy(float))
+        upto = np.concatenate([np.zeros((len(cells), 1)), cells.cumsum(axis=1)], axis=1)
+        for width in range(len(names), max(1, len(best)), -1):
+            sums = upto[:, width:] - upto[:, :-width]
+            fits = (np.isclose(sums, 1, atol=SUM_TOLERANCE) | np.isclose(sums, 100, atol=0.2)).mean(axis=0) >= 0.98
+            # A column of zeros beside the labels changes no sum and is none of them.
+            used = [j for j in np.flatnonzero(fits) if cells[:, j].any() and cells[:, j + width - 1].any()]
+            if used:
+                best = tuple(names[used[-1] : used[-1] + width])
+                break
+    return best
+
+
+def _runs(flags: Sequence[bool]) -> list[slice]:
+    edges = np.flatnonzero(np.diff([False, *flags, False]))
+    return [slice(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
+
+
+def refuse_unusable_labels(table: str, labels: Sequence[Column], at_least: int = 2) -> None:
+    """Refuse label columns that hold text or nothing."""
+    if len(labels) < at_least:
+        raise TableError(f"{table} has one label column; a distribution needs two or more (--labels).")
+    for column in labels:
+        if column.kind == "text":
+            row, value = column.odd_row, column.odd_value
+            where = f" holds {quoted(value)} in row {row}, {why_not_a_number(str(value))}" if row else " holds text."
+            raise TableError(f"label column {quoted(column.name)} of {table}{where}")
+        if column.kind == "empty":
+            raise TableError(f"label column {quoted(column.name)} of {table} is empty; drop it, or name others.")
+
+
+def _why_no_feature(column: Column, *, asked_for: bool) -> str | None:
+    if column.kind == "empty":
+        return "it is empty"
+    if column.n_distinct < 2 and not (column.n_missing and column.n_distinct):
+        return "it is the same in every row"
+    if column.kind == "text" and column.odd_row is not None:
+        return f"it holds {quoted(column.odd_value)} in row {column.odd_row} among numbers"
+    if column.kind == "text" and column.n_distinct > MOST_CATEGORIES:
+        count = "many" if column.n_distinct >= MOST_DISTINCT else str(column.n_distinct)
+        return f"it is text with {count} different values, not a category"
+    return None
+
+
+def _listed(names: Sequence[str], longest: int = 12) -> str:
+    shown = ", ".join(quoted(name) for name in names[:longest])
+    return shown + (f" and {len(names) - longest} more" if len(names) > longest else "")
