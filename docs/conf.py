@@ -1,33 +1,80 @@
-"""Sphinx configuration of the site."""
+"""Sphinx configuration of the site: pages, notebooks and the gallery are executed when it is built."""
+
+import os
+import warnings
+from pathlib import Path
 
 from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
 
 from hidldl import __version__
 
+# One look for the figures of pages and notebooks, which run in processes of their own, and of the gallery.
+os.environ["MATPLOTLIBRC"] = str(Path(__file__).with_name("matplotlibrc"))
+
 project = "hidldl"
 author = "The hidldl developers"
 copyright = "2026, The hidldl developers"
 release = __version__
 
-extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
-exclude_patterns = ["_build", "results"]
+extensions = [
+    "myst_nb",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "results", "**.ipynb_checkpoints", "gallery/*.ipynb"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_heading_anchors = 3
 autosummary_generate = True
 templates_path = ["_templates"]
 numpydoc_class_members_toctree = False
 numpydoc_show_class_members = False
 
+# Every page and notebook runs, away from the sources; an error, or a word on stderr, fails the build.
+nb_execution_mode = "force"
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+nb_execution_timeout = 180
+nb_output_stderr = "remove-warn"
+nb_merge_streams = True
+nb_ipywidgets_js = {}  # nothing is fetched from elsewhere
+# The same for the gallery.
+warnings.filterwarnings("error", category=UserWarning, module="hidldl|__main__")
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "reset_modules": (),  # a reset would drop the matplotlibrc
+    "download_all_examples": False,
+    "write_computation_times": False,
+    "show_signature": False,
+    "capture_repr": (),
+}
+
 html_theme = "pydata_sphinx_theme"
 html_title = "hidldl"
 html_math_renderer = "mathml"
-html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False, "secondary_sidebar_items": ["page-toc"]}
-# Only the API has subpages to navigate.
-_PAGES = (
-    *("index", "start", "bayes", "choosing", "method", "convergence", "methods", "theorem1"),
-    *("reproduction", "results", "data", "changelog"),
-)
-html_sidebars = {page: [] for page in _PAGES}
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_theme_options = {
+    "header_links_before_dropdown": 7,
+    "navbar_end": ["theme-switcher"],
+    "navbar_align": "left",
+    "show_prev_next": False,
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_end": [],
+}
+html_sidebars = {"index": []}
 
 
 def setup(app):

@@ -29,6 +29,7 @@ def main() -> None:
         model = BayesHidLDL(n_jobs=-1, random_state=0).fit(problem[0], problem[2], problem[3])
         figures = {
             "problem.png": the_problem(data, problem, model),
+            "problem_narrow.png": the_problem(data, problem, model, columns=2),
             "intervals.png": a_row_with_intervals(data, problem, model),
             "calibration.png": calibration(problem, model),
             "selection.png": what_the_game_sees(problem),
@@ -37,10 +38,10 @@ def main() -> None:
         figure.savefig(FOLDER / name, dpi=130)
 
 
-def the_problem(data: Any, problem: tuple[Any, ...], model: BayesHidLDL) -> Any:
+def the_problem(data: Any, problem: tuple[Any, ...], model: BayesHidLDL, columns: int = 4) -> Any:
     i = list(data.features.index).index(WORD)
     title = f"How ten people rated the word “{WORD}”, from −4 to +4"
-    return problem_figure(problem[1][i], problem[3][i], model.distributions_[i], data.label_names, title)
+    return problem_figure(problem[1][i], problem[3][i], model.distributions_[i], data.label_names, title, columns)
 
 
 def a_row_with_intervals(data: Any, problem: tuple[Any, ...], model: BayesHidLDL) -> Any:

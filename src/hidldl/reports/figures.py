@@ -41,9 +41,14 @@ def new_figure(width: float, height: float, *, shown: bool = False) -> "Figure":
 
 
 def problem_figure(
-    true: FloatArray, observed: BoolArray, recovered: FloatArray, label_names: Sequence[str], title: str
+    true: FloatArray,
+    observed: BoolArray,
+    recovered: FloatArray,
+    label_names: Sequence[str],
+    title: str,
+    columns: int = 4,
 ) -> "Figure":
-    """One row four times: true, as IncomLDL pretends, as handed in, and as recovered."""
+    """One row four times, in four columns or in two: true, as IncomLDL pretends, as handed in, and as recovered."""
     incomplete = np.where(observed, true, 0)
     handed_in = incomplete / incomplete.sum()
     panels = (
@@ -52,10 +57,11 @@ def problem_figure(
         ("What annotators hand in:\nthe rest inflates to 1", handed_in, HANDED_IN_COLOR),
         ("What hidldl recovers", recovered, RECOVERED_COLOR),
     )
-    figure = new_figure(12, 3.2)
-    axes = figure.subplots(1, len(panels), sharey=True)
+    rows = len(panels) // columns
+    figure = new_figure(3 * columns, 0.4 + 2.8 * rows)
+    axes = figure.subplots(rows, columns, sharey=True, squeeze=False)
     top = 1.22 * max(values.max() for _, values, _ in panels)
-    for ax, (heading, values, color) in zip(axes, panels, strict=True):
+    for ax, (heading, values, color) in zip(axes.flat, panels, strict=True):
         shows_gaps = values is incomplete or values is handed_in
         _draw_row(ax, values, label_names, color)
         if shows_gaps:
@@ -66,7 +72,8 @@ def problem_figure(
         ax.set_title(heading, fontsize=10)
         ax.text(0.03, 0.9, f"sum {values.sum():.2f}", transform=ax.transAxes, fontsize=9)
         ax.set_ylim(0, top)
-    axes[0].set_ylabel("degree")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("degree")
     figure.suptitle(title, fontsize=11)
     return figure
 
