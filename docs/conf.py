@@ -40,6 +40,7 @@ nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_execution_timeout = 180
 nb_output_stderr = "remove-warn"
+nb_code_prompt_show = "Show the code"
 nb_merge_streams = True
 nb_ipywidgets_js = {}  # nothing is fetched from elsewhere
 # The same for the gallery.
