@@ -84,7 +84,7 @@ def setup(app):
     def write(display):
         def visit(translator, node):
             formula = convert(node.astext(), display=display)
-            translator.body.append(f"<p>{formula}</p>" if display == "block" else formula)
+            translator.body.append(f'<div class="formula">{formula}</div>' if display == "block" else formula)
             raise SkipNode
 
         return visit, None
