@@ -9,17 +9,19 @@ row by row, and ``intervals`` say how sure that is.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from hidldl import BayesHidLDL, hide_labels, make_distributions
+from hidldl import BayesHidLDL, hide_labels, make_distributions, plot_hidden_mass
 
 data = make_distributions(n_rows=300, n_features=4, n_labels=8, correlation=0.3, random_state=0)
 D_obs, observed = hide_labels(data.distributions, rate=0.4, random_state=0)
 X = data.features[:, :2]  # two features are unknown, as some always are
 model = BayesHidLDL(random_state=0).fit(X, D_obs, observed=observed)
-intervals = model.intervals(0.9)
+plot_hidden_mass(model)
+plt.show()
 
 # %%
-# Rows in order of their estimated hidden mass. The dots are the truth; nine of ten should lie in the band.
+# How sure is that? Rows in order of their estimated mass. The dots are the truth; nine of ten should lie in the band.
 
+intervals = model.intervals(0.9)
 truth = np.where(observed, 0, data.distributions).sum(axis=1)
 order = np.argsort(model.hidden_mass_)
 low, high = intervals.hidden_mass_low[order], intervals.hidden_mass_high[order]

@@ -12,7 +12,7 @@ import warnings
 import matplotlib.pyplot as plt
 from sklearn.exceptions import ConvergenceWarning
 
-from hidldl import HidLDL, hide_labels, make_distributions, score
+from hidldl import HidLDL, hide_labels, make_distributions, plot_path, score
 
 # Algorithm 1 stops after its 100 iterations, as in the paper, and says so each time.
 warnings.simplefilter("ignore", ConvergenceWarning)
@@ -31,14 +31,12 @@ path = HidLDL().alpha_path(tried["alpha"], data.features, D_obs, observed)
 distance = [score(data.distributions, model.distributions_)["chebyshev"] for model in path]
 
 figure, (seen, unseen) = plt.subplots(1, 2, figsize=(8.5, 3.4))
-seen.errorbar(tried["alpha"], tried["excess"], tried["standard_error"], marker="o", ms=4, capsize=2)
-seen.set(title="what the choice sees", ylabel="loss, beyond that of the choice")
+plot_path(tuned.selection_, ax=seen)
+seen.set(title="what the choice sees")
 unseen.plot(tried["alpha"], distance, "ko-", ms=4)
 unseen.set(title="what it never sees", ylabel="Chebyshev distance to the truth")
-for ax in (seen, unseen):
-    ax.axvline(tuned.alpha_, color="0.6", ls=":")
-    ax.set_xscale("log", base=2)
-    ax.set_xlabel("alpha (dotted: the choice)")
+unseen.axvline(tuned.alpha_, color="0.6", ls=":")
+unseen.set(xlabel="alpha (dotted: the choice)", xscale="log")
 plt.show()
 
 print(f"chosen: {tuned.alpha_:g}, nearest to the truth: {tried['alpha'].iloc[distance.index(min(distance))]:g}")
