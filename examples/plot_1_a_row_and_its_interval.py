@@ -22,14 +22,17 @@ model.fit(data.features, D_obs, observed=observed)
 
 # %%
 # Question marks are hidden labels, hatched bars what was recovered for them, lines 90 % intervals. The diamonds are the
-# truth, which the model never saw.
+# truth, which the model never saw. From top to bottom: good, typical, bad.
 
 errors = MEASURES["chebyshev"].rows(data.distributions, model.distributions_)
 by_error = data.features.index[np.argsort(errors)]
 
-figure, axes = plt.subplots(1, 3, figsize=(11, 3.8), sharey=True)
+figure, axes = plt.subplots(3, 1, figsize=(7, 8.4))
 for ax, quartile in zip(axes, (0.25, 0.5, 0.75), strict=True):
     word = by_error[int(quartile * len(by_error))]
     plot_recovery(model, word, ax=ax)
-    ax.plot(np.arange(9) + 0.2, data.distributions.loc[word], "kD", ms=4)
+    ax.plot(np.arange(9) + 0.2, data.distributions.loc[word], "kD", ms=5)
+for ax in axes[1:]:
+    ax.get_legend().remove()
+    ax.set_ylim(top=1.05)
 plt.show()

@@ -40,3 +40,7 @@ unseen.set(xlabel="alpha (dotted: the choice)", xscale="log")
 plt.show()
 
 print(f"chosen: {tuned.alpha_:g}, nearest to the truth: {tried['alpha'].iloc[distance.index(min(distance))]:g}")
+
+# %%
+# On these artificial rows the choice stops two steps short of the best alpha. :doc:`On the paper's datasets
+# </methods/bayes>`, with half of the labels hidden, it is within 3 % of the best distance.
