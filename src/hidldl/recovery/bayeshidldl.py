@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import asdict
+from itertools import count
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -365,16 +366,17 @@ class BayesHidLDL(Recoverer):
         self._choice, self.selection_ = start, None
         if (axes or len(kernels) > 1) and self._game.says_something:
             with tqdm(desc="candidates tried", disable=not self.verbose) as progress:
-                self._game.on_played = lambda: self._count_candidate(progress)
+                tried = count(1)
+                self._game.on_played = lambda: self._tell(progress, next(tried))
                 self._choice = search(lambda choice: self._game.losses(choice, mapper), axes, start, kernels)
             self.selection_ = self._game.selection(self._choice, rng)
         self.parameters_ = asdict(self._choice)
         self._game.forget()
 
-    def _count_candidate(self, progress: Any) -> None:
+    def _tell(self, progress: Any, tried: int) -> None:
         progress.update()
         if self._on_candidate is not None:
-            self._on_candidate(int(progress.n))
+            self._on_candidate(tried)
 
     def _estimate(self, rows: Rows, mapper: Mapper = map) -> FloatArray:
         draws = Draws.shared(random_generator(self._seed), self.n_draws, rows.shares.shape[1])

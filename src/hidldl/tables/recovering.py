@@ -150,15 +150,7 @@ class TableRecovery:
         part = _part(frame, plan, encoding, plan.shares(table))
         notes = [*plan.notes, *encoding.describe(), *_about(part, table, streams)]
         progress("choosing parameters and fitting", 0.2)
-        if isinstance(model, BayesHidLDL):
-            model._on_candidate = lambda tried: progress(
-                f"fitting, {tried} candidates tried", 0.2 + 0.4 * tried / (tried + 25)
-            )
-        fitted = part.labelled
-        try:
-            model.fit(part.X[fitted], part.D_obs[fitted], observed=part.observed[fitted])
-        except ValueError as error:
-            raise TableError(f"{table.name}: {error}") from error
+        _fit(model, part, table.name, progress)
         progress("recovering", 0.6)
         return cls(table, plan, encoding, model, notes, None if streams else part, options.level)
 
@@ -243,6 +235,21 @@ def _checked_rows(table: Table, plan: Plan, keep: BoolArray | None, progress: Pr
         kept.append(chunk if keep is None else chunk[keep[chunk.index.to_numpy() - 1]])
     shares.refuse_unseen()
     return pd.concat(kept)
+
+
+def _fit(model: Recoverer, part: Part, name: str, progress: Progress) -> None:
+    if isinstance(model, BayesHidLDL):
+        # Some thirty candidates are usual; nobody knows how many before.
+        model._on_candidate = lambda tried: progress(
+            f"fitting, {tried} candidates tried", 0.2 + 0.4 * tried / (tried + 25)
+        )
+    fitted = part.labelled
+    try:
+        model.fit(part.X[fitted], part.D_obs[fitted], observed=part.observed[fitted])
+    except ValueError as error:
+        raise TableError(f"{name}: {error}") from error
+    finally:
+        vars(model).pop("_on_candidate", None)
 
 
 def _drawn(n_rows: int, seed: int) -> BoolArray:

@@ -202,7 +202,7 @@ def refuse_unusable_labels(table: str, labels: Sequence[Column], at_least: int =
     for column in labels:
         if column.kind == "text":
             row, value = column.odd_row, column.odd_value
-            where = f" holds {quoted(value)} in row {row}, {why_not_a_number(str(value))}" if row else " holds text."
+            where = f" holds {quoted(value)} in row {row}, {why_not_a_number(str(value))}." if row else " holds text."
             raise TableError(f"label column {quoted(column.name)} of {table}{where}")
         if column.kind == "empty":
             raise TableError(f"label column {quoted(column.name)} of {table} is empty; drop it, or name others.")
