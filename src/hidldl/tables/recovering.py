@@ -249,7 +249,7 @@ def _fit(model: Recoverer, part: Part, name: str, progress: Progress) -> None:
     except ValueError as error:
         raise TableError(f"{name}: {error}") from error
     finally:
-        vars(model).pop("_on_candidate", None)
+        model.__dict__.pop("_on_candidate", None)
 
 
 def _drawn(n_rows: int, seed: int) -> BoolArray:
