@@ -7,15 +7,16 @@ the graph once. M needs Y'Y, which the same sweep adds up, and is applied in the
 its splits, which decide when to stop, are known one sweep later; by then D itself is still there, in the other buffer.
 
 What a row alone needs is stored in tiles of rows, label by label, so that the compiler turns loops over the rows of a
-tile into vector instructions, however few labels there are. Only D, which other rows look up, stays row by row.
+tile into vector instructions, however few labels there are. Only D, which other rows look up, stays row by row; while
+a tile is computed, the rows of D that the next one looks up are on their way from memory.
 """
 
-import numba
 import numpy as np
 from scipy import sparse
 
 from hidldl.parallel import Mapper, for_each, row_blocks
 from hidldl.recovery.algorithm1 import Solution, history_of, shrinkage
+from hidldl.recovery.lookups import collect, compiled, fetch
 from hidldl.validation import BoolArray, FloatArray
 
 TILE_ROWS = 128
@@ -48,14 +49,14 @@ def solve(
     blocks = row_blocks(len(shares), BLOCK_TILES)
     grams, gaps = np.empty((len(blocks), n_labels, n_labels)), np.empty((len(blocks), 2))
     graph = (laplacian.indptr, laplacian.indices, laplacian.data)
-    tiles = (Y, W, shares, seen)
+    tiles, labels = (Y, W, shares, seen), (0,) * n_labels
     low_rank_gaps: list[float] = []
     proportion_gaps: list[float] = []
     for finished in range(max_iter + 1):
 
         def task(k: int, first: bool = finished == 0, D: FloatArray = D, D_next: FloatArray = D_next) -> None:
-            span = (blocks[k].start, blocks[k].stop)
-            sweep(span, graph, D, D_next, tiles, M, number(rho), number(step), first, constraint, grams[k], gaps[k])
+            span, steps = (blocks[k].start, blocks[k].stop), (number(rho), number(step))
+            sweep(span, graph, D, D_next, labels, tiles, M, *steps, first, constraint, grams[k], gaps[k])
 
         for_each(mapper, task, range(len(blocks)))
         if finished:
@@ -87,23 +88,22 @@ def in_tiles(D: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(whole.reshape(-1, TILE_ROWS, n_labels).transpose(0, 2, 1))
 
 
-# A change of order is all that the compiler may do: not a number stays not a number.
-compiled = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-
-
 @compiled
-def sweep(span, graph, D, D_next, tiles, M, rho, step, start, constraint, gram, gaps):  # type: ignore[no-untyped-def]
+def sweep(span, graph, D, D_next, labels, tiles, M, rho, step, start, constraint, gram, gaps):  # type: ignore[no-untyped-def]
     """One iteration for the tiles of a block; leaves its part of Y'Y and the largest gaps of the iterate before."""
     all_Y, all_W, all_shares, all_seen = tiles
     _, m, tile_rows = all_Y.shape
-    d, slope, split = np.empty((3, m, tile_rows), D.dtype)
-    low_rank_gaps, proportion_gaps = np.zeros((2, tile_rows), D.dtype)
+    # One by one: unpacked from one array they would count as possibly strided, and no loop would be vectorised.
+    d, slope = np.empty((m, tile_rows), D.dtype), np.empty((m, tile_rows), D.dtype)
+    split = np.empty((m, tile_rows), D.dtype)
+    low_rank_gaps, proportion_gaps = np.zeros(tile_rows, D.dtype), np.zeros(tile_rows, D.dtype)
     gram[:] = 0
     for tile in range(*span):
         begin = tile * tile_rows
         count = min(tile_rows, len(D) - begin)
         Y = all_Y[tile]
-        collect(graph, D, begin, count, d, slope)
+        fetch(graph, D, begin + count, min(begin + count + tile_rows, len(D)))
+        collect(graph, D, begin, count, labels, d, slope)
         low_rank_split(Y, M, rho, start, count, split)
         descend(d, split, Y, rho, count, slope, low_rank_gaps)
         if constraint:
@@ -119,23 +119,6 @@ def sweep(span, graph, D, D_next, tiles, M, rho, step, start, constraint, gram, 
             add(d, count, W)
         add_products(Y, count, gram)
     gaps[0], gaps[1] = low_rank_gaps.max(), proportion_gaps.max()
-
-
-@compiled
-def collect(graph, D, begin, count, d, slope):  # type: ignore[no-untyped-def]
-    """The tile's rows of D, and of the Laplacian times D."""
-    indptr, indices, weights = graph
-    m = D.shape[1]
-    row = np.empty(m, D.dtype)
-    for r in range(count):
-        row[:] = 0
-        for entry in range(indptr[begin + r], indptr[begin + r + 1]):
-            weight, neighbor = weights[entry], indices[entry]
-            for j in range(m):
-                row[j] += weight * D[neighbor, j]
-        for j in range(m):
-            slope[j, r] = row[j]
-            d[j, r] = D[begin + r, j]
 
 
 @compiled
@@ -159,7 +142,7 @@ def low_rank_split(Y, M, rho, start, count, A):  # type: ignore[no-untyped-def]
 def proportional_split(W, shares, seen, rho, start, count, B):  # type: ignore[no-untyped-def]
     """B is W, made proportional to the observed shares where they are; W becomes the multiplier over rho."""
     one = W.dtype.type(1)
-    product, square = np.zeros((2, count), W.dtype)
+    product, square = np.zeros(count, W.dtype), np.zeros(count, W.dtype)
     if not start:
         for j in range(len(W)):
             for r in range(count):
@@ -188,7 +171,7 @@ def descend(d, split, multiplier, rho, count, slope, gaps):  # type: ignore[no-u
 def step_onto_simplex(d, slope, step, count):  # type: ignore[no-untyped-def]
     """d after the gradient step, clipped and divided by its sum; uniform where nothing is left."""
     zero, one = d.dtype.type(0), d.dtype.type(1)
-    factor, rest = np.zeros((2, count), d.dtype)
+    factor, rest = np.zeros(count, d.dtype), np.zeros(count, d.dtype)
     for j in range(len(d)):
         for r in range(count):
             d[j, r] = max(d[j, r] - step * slope[j, r], zero)
