@@ -5,7 +5,9 @@
 Artificial rows with 16 features, half of the labels hidden. "compiled" is what HidLDL runs on large tables, in the
 order of rows that it uses; "NumPy" is the same algorithm with NumPy and a sparse graph; "dense" is the same with the
 graph as an n × n array, the way python-ldl keeps it, and runs only where that fits. The limit is the time that the
-bytes of one sweep take at the bandwidth of a[i] = b[i] + s * c[i], measured in the same run with the same threads.
+bytes of one sweep take at the bandwidth of a[i] = b[i] + s * c[i], measured in the same run with the same threads, if
+every value moves once; the limit with look-ups also counts a row for each neighbour, as a table that exceeds the caches
+needs in whatever order.
 Every setting runs in a process of its own; its peers run in turns, and the best of their turns counts. "whole" is
 ``HidLDL().fit`` from features to recovered rows. Writes scale.json, scale.md and scale.png.
 """
@@ -61,7 +63,10 @@ def measure(n_rows: int, n_labels: int, n_threads: int) -> Result:
             dense = np.asarray(G.toarray())
             solvers["dense"] = lambda: algorithm1.solve(dense, D_obs, observed, **options)
         algorithm1_compiled.solve(*ordered, **{**OPTIONS, "max_iter": 1})  # compiles, or loads what is compiled
-        result["limit_ms"] = 1e3 * algorithm1_compiled.bytes_per_sweep(G, D_obs) / bandwidth(mapper, n_threads)
+        speed = bandwidth(mapper, n_threads)
+        result["gb_per_second"] = speed / 1e9
+        result["limit_ms"] = 1e3 * algorithm1_compiled.bytes_per_sweep(G, D_obs) / speed
+        result["limit_with_lookups_ms"] = result["limit_ms"] + 1e3 * G.nnz * n_labels * D_obs.itemsize / speed
         best = dict.fromkeys(solvers, np.inf)
         for _ in range(TURNS):
             for name, solve in solvers.items():
@@ -146,11 +151,13 @@ def exponent(few: Result, many: Result, key: str) -> float:
 
 def markdown(results: dict[str, list[Result]]) -> str:
     heads = ["rows", "labels", "threads", "compiled, ms", "rows as they come, ms", "NumPy, ms", "dense graph, ms"]
-    heads += ["NumPy / compiled", "limit / compiled", "compiled, MB", "NumPy, MB", "dense graph, MB"]
+    heads += ["NumPy / compiled", "limit / compiled", "limit with look-ups / compiled", "memory, GB/s"]
+    heads += ["compiled, MB", "NumPy, MB", "dense graph, MB"]
     lines = [f"| {' | '.join(heads)} |", f"| {' | '.join(['---'] * len(heads))} |"]
     for r in results["iterations"]:
         times = [f"{r[f'{name}_ms']:.2f}" if f"{name}_ms" in r else "" for name in PEERS]
         ratios = [f"{r['numpy_ms'] / r['compiled_ms']:.1f}", f"{r['limit_ms'] / r['compiled_ms']:.2f}"]
+        ratios += [f"{r['limit_with_lookups_ms'] / r['compiled_ms']:.2f}", f"{r['gb_per_second']:.0f}"]
         memory = [f"{r[f'{name}_mb']:.0f}" if f"{name}_mb" in r else "" for name in ("compiled", "numpy", "dense")]
         cells = [f"{r['rows']:,}", str(r["labels"]), str(r["threads"]), *times, *ratios, *memory]
         lines.append(f"| {' | '.join(cells)} |")

@@ -7,6 +7,7 @@ import pytest
 from hidldl import HidLDL, SelfTuned, hide_labels, make_distributions
 from hidldl.graph import graph_laplacian, similarity_graph
 from hidldl.recovery.exact import ConvexProblem, solve
+from hidldl.simplex import project_onto_simplex
 
 ALPHAS = [0.0, 2**-10, 2**-3, 1.0, 2**4]
 
@@ -80,6 +81,21 @@ def test_it_is_never_above_algorithm_1(hidden, alpha):
     graph = graph_laplacian(similarity_graph(hidden.X, 5, 1.0))
     problem = ConvexProblem(graph, hidden.D_obs, hidden.observed, alpha)
     assert problem.objective(exact.distributions_) <= problem.objective(slow.distributions_) * (1 + 1e-5)
+
+
+def test_algorithm_1_would_arrive_if_it_went_to_the_nearest_point_of_the_simplex(hidden, monkeypatch):
+    """What keeps it from the optimum is that it divides by the sum instead."""
+    exact = HidLDL(2.0, solver="exact", tol=1e-8).fit(hidden.X, hidden.D_obs, hidden.observed)
+    problem = ConvexProblem(graph_laplacian(similarity_graph(hidden.X, 5, 1.0)), hidden.D_obs, hidden.observed, 2.0)
+    best = problem.objective(exact.distributions_)
+
+    def excess():
+        model = HidLDL(2.0, max_iter=5000, tol=0.0).fit(hidden.X, hidden.D_obs, hidden.observed)
+        return problem.objective(model.distributions_) / best - 1
+
+    assert excess() > 1e-4
+    monkeypatch.setattr("hidldl.recovery.algorithm1.clip_and_close", project_onto_simplex)
+    assert abs(excess()) < 1e-6
 
 
 def test_rows_and_proportions_are_exact(hidden):
