@@ -132,3 +132,10 @@ def test_the_papers_figures_are_reached(data_folder, name, paper):
         models = (HidLDL(2.0**p).fit(data.features, D_obs, observed) for p in range(2, 7))
         best.append(min(score(data.distributions, m.raw_distributions_)["chebyshev"] for m in models))
     assert np.mean(best) < 1.03 * paper
+
+
+def test_the_choice_of_alpha_shows_progress_on_request(hidden, capsys):
+    HidLDL("auto", random_state=0).fit(hidden.X, hidden.D_obs, hidden.observed)
+    assert capsys.readouterr().err == ""
+    HidLDL("auto", verbose=True, random_state=0).fit(hidden.X, hidden.D_obs, hidden.observed)
+    assert "fits: 100%" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """HidLDL: the paper's method."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -7,6 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import check_is_fitted
+from tqdm import tqdm
 
 from hidldl.base import Learner, Recoverer
 from hidldl.graph import (
@@ -96,6 +98,8 @@ class HidLDL(Recoverer):
         entry. The exact solver stops after 10,000, or when the duality gap is at most ``tol`` (1e-5) of the objective.
     n_jobs : int or None
         Threads of Algorithm 1 for tables of a million entries and more; the result does not depend on their number.
+    verbose : bool, default=False
+        Show the progress of ``alpha="auto"``.
     random_state : int, Generator, RandomState or None
         Seed of the learner behind ``predict`` and of the labels that ``alpha="auto"`` hides again; with a given alpha
         the recovery draws nothing.
@@ -163,6 +167,7 @@ class HidLDL(Recoverer):
         max_iter: int | None = None,
         tol: float | None = None,
         n_jobs: int | None = None,
+        verbose: bool = False,
         random_state: RandomState = None,
     ) -> None:
         self.alpha = alpha
@@ -176,6 +181,7 @@ class HidLDL(Recoverer):
         self.max_iter = max_iter
         self.tol = tol
         self.n_jobs = n_jobs
+        self.verbose = verbose
         self.random_state = random_state
 
     @property
@@ -199,6 +205,7 @@ class HidLDL(Recoverer):
                 "only Algorithm 1's start."
             )
         check_workers(self.n_jobs)
+        check_flag(self.verbose, "verbose")
         check_number(self._max_iter, "max_iter", at_least=1, integer=True)
         check_number(self._tol, "tol", at_least=0)
         for name in ("rho", "step"):
@@ -290,7 +297,12 @@ class HidLDL(Recoverer):
 
         rng = random_generator(self.random_state)
         candidates = [{"alpha": alpha} for alpha in ALPHAS]
-        losses = play(recover, candidates, D_obs, observed, measure=MEASURE, n_draws=N_DRAWS, rng=rng)
+
+        def shown(function: Callable[..., Any], *arguments: Any) -> Iterable[Any]:
+            total = len(candidates) * N_DRAWS
+            return tqdm(map(function, *arguments), total=total, desc="fits", disable=not self.verbose)
+
+        losses = play(recover, candidates, D_obs, observed, measure=MEASURE, n_draws=N_DRAWS, rng=rng, mapper=shown)
         if not enough_rows(losses):
             return DEFAULT_ALPHA, None
         chosen = choose(losses, safe=ALPHAS.index(DEFAULT_ALPHA))
