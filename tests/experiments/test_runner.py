@@ -17,6 +17,7 @@ from hidldl import (
     IncomLDL,
     MeanFill,
     PTBayes,
+    SelfTuned,
     hide_labels,
     make_distributions,
     register_method,
@@ -160,6 +161,14 @@ def test_a_failing_method_is_a_row_with_its_traceback_and_can_be_tried_again(tmp
     assert failed["traceback"].str.contains("broken on purpose").all()
     assert run([broken], store) == 0
     assert run([broken], store, retry_failed=True) == len(failed)
+
+
+def test_a_method_that_holds_another_runs_too(tmp_path):
+    tuned = SelfTuned(IncomLDL(), {"alpha": [1e-3, 1e-1]}, n_draws=1)
+    experiment = Experiment("nested", "recovery", ("small",), (0.5,), (Method.of("tuned", tuned),), 1)
+    store = Store(tmp_path / "store.sqlite")
+    run([experiment], store)
+    assert list(store.results()["status"]) == ["done"]
 
 
 def test_results_of_some_experiments(tmp_path):

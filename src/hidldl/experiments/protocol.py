@@ -36,7 +36,7 @@ class Method:
     @classmethod
     def of(cls, name: str, estimator: Any, alphas: tuple[float, ...] = ()) -> "Method":
         """The method that ``estimator`` is, with its parameters as they are now."""
-        return cls(name, type(estimator), tuple(sorted(estimator.get_params().items())), alphas)
+        return cls(name, type(estimator), tuple(sorted(estimator.get_params(deep=False).items())), alphas)
 
     def make(self, seed: int) -> Any:
         """The estimator, seeded where it draws random numbers."""
