@@ -14,7 +14,7 @@ import numpy.typing as npt
 import hidldl
 from hidldl.base import Learner, Recoverer
 
-_PUBLIC = [getattr(hidldl, name) for name in hidldl.__all__]
+_PUBLIC = [getattr(hidldl, name) for name in hidldl.__all__ if name not in ("Learner", "Recoverer")]
 RECOVERERS = [thing for thing in _PUBLIC if inspect.isclass(thing) and issubclass(thing, Recoverer)]
 LEARNERS = [thing for thing in _PUBLIC if inspect.isclass(thing) and issubclass(thing, Learner)]
 ESTIMATORS = RECOVERERS + LEARNERS

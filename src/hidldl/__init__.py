@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from hidldl.base import Learner, Recoverer
     from hidldl.datasets.dataset import Dataset
     from hidldl.datasets.generated import make_distributions
     from hidldl.datasets.loading import list_datasets, load_dataset
@@ -46,10 +47,12 @@ _HOME_OF = {
     "LDLDPA": "learners.ldldpa",
     "LDLLDM": "recovery.ldlldm",
     "LDLLRR": "learners.ldllrr",
+    "Learner": "base",
     "MEASURES": "metrics",
     "MeanFill": "recovery.meanfill",
     "Measure": "metrics",
     "PTBayes": "learners.ptbayes",
+    "Recoverer": "base",
     "SABFGS": "learners.sabfgs",
     "SAIIS": "learners.saiis",
     "Selection": "selection",
@@ -84,9 +87,11 @@ __all__ = [
     "HidLDL",
     "IncomLDL",
     "IncomLDLProx",
+    "Learner",
     "MeanFill",
     "Measure",
     "PTBayes",
+    "Recoverer",
     "Selection",
     "SelfTuned",
     "WInLDL",
