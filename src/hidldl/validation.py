@@ -15,8 +15,6 @@ import numpy.typing as npt
 import pandas as pd
 from pandas.api.types import is_bool_dtype
 from scipy import sparse
-from sklearn.utils import check_array
-from sklearn.utils.validation import validate_data
 
 FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
@@ -65,6 +63,8 @@ class ObservedRows:
 
 def check_features(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> Any:
     """Features as a float array or CSR matrix without NaN and infinities; ``reset`` in ``fit``."""
+    from sklearn.utils.validation import validate_data  # here, since reading a table needs no scikit-learn
+
     checked = validate_data(
         estimator,
         X,
@@ -189,6 +189,8 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> FloatArray:
     """One finite, non-negative weight per row; ones where none are given."""
     if sample_weight is None:
         return np.ones(n_rows)
+    from sklearn.utils import check_array
+
     weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     if weight.shape != (n_rows,):
         raise ValueError(f"sample_weight has shape {weight.shape}; give one weight for each of the {n_rows} rows.")
@@ -274,6 +276,8 @@ def _as_matrix(values: Any, name: str) -> tuple[FloatArray, pd.DataFrame | None]
         raise ValueError(f"{name} has two labels named {twice!r}; rename one.")
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(float), np.nan)  # masked is hidden, which NaN says here
+    from sklearn.utils import check_array
+
     matrix = check_array(values, dtype=FLOAT_TYPES, ensure_all_finite=False, ensure_min_features=1, input_name=name)
     if matrix.shape[1] < 2:
         raise ValueError(f"{name} has 1 label; a distribution needs two or more label columns.")

@@ -1,18 +1,21 @@
 """``hidldl recover``: a table with hidden labels, back complete."""
 
+import json
+import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 if TYPE_CHECKING:
     from hidldl.tables.model_files import TablePrediction
-    from hidldl.tables.recovering import Options, RecoveredRows, TableRecovery
+    from hidldl.tables.planning import Options
+    from hidldl.tables.recovering import RecoveredRows, TableRecovery
     from hidldl.tables.roles import Roles
 
 METHOD_NAMES = ("bayes", "hidldl", "meanfill", "incomldl", "incomldlprox", "winldl", "ldlldm")
@@ -44,6 +47,19 @@ def _parameter(context: click.Context, option: click.Parameter, given: tuple[str
             raise click.BadParameter(f"{pair!r} is not name=value, such as alpha=16.")
         parameters[name.strip()] = _value(value.strip())
     return parameters
+
+
+def _columns(context: click.Context, option: click.Parameter, given: str | None) -> str | list[str] | None:
+    """The text as it is, or the exact names in a list as JSON has them."""
+    if given is None or not given.lstrip().startswith('["'):
+        return given
+    try:
+        names = json.loads(given)
+    except ValueError:
+        names = []
+    if not names or not all(isinstance(name, str) for name in names):
+        raise click.BadParameter(f'{given[:40]!r} is not a list of names, such as ["joy", "fear, or so"].')
+    return list(names)
 
 
 def _value(text: str) -> Any:
@@ -79,9 +95,12 @@ def table_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command()
 @click.argument("table", type=click.Path(allow_dash=True, path_type=Path))
-@click.option("--labels", help="The label columns: names, patterns (label_*) or ranges (joy..anger, 5..11), by commas.")
-@click.option("--features", help="The feature columns, in the same way; all others by default.")
+@click.option("--labels", callback=_columns, help="The label columns: names, patterns (label_*) or ranges (joy..anger, "
+              "5..11), by commas; or exact names as a JSON list.")  # fmt: skip
+@click.option("--features", callback=_columns, help="The feature columns, in the same way; all others by default.")
 @click.option("--id", "row_names", help="The column that names the rows; it is kept.")
+@click.option("--no-id", is_flag=True, help="No column names the rows.")
+@click.option("--name", help="What to call the table in messages and in the report.")
 @click.option("--hidden", default="auto", show_default=True,
               help="What marks a hidden label: empty, zero, none, a number, or several by commas.")  # fmt: skip
 @click.option("--normalise", is_flag=True, help="Divide each row by its sum: its cells are counts or amounts.")
@@ -95,9 +114,11 @@ def table_options(command: Callable[..., None]) -> Callable[..., None]:
 @table_options
 def recover(
     table: Path,
-    labels: str | None,
-    features: str | None,
+    labels: str | list[str] | None,
+    features: str | list[str] | None,
     row_names: str | None,
+    no_id: bool,
+    name: str | None,
     hidden: str,
     normalise: bool,
     method: str,
@@ -123,16 +144,19 @@ def recover(
     rows, every label's share, and how much of the row was hidden; what was observed keeps its proportions.
     """
     from hidldl.cli.progress import shown_progress
+    from hidldl.tables.planning import Options
     from hidldl.tables.reading import open_table
-    from hidldl.tables.recovering import Options, TableRecovery
 
     started = perf_counter()
-    options = Options(labels, features, row_names, hidden, normalise, method, parameters, level, seed, jobs)
+    named: str | Literal[False] | None = False if no_id else row_names
+    options = Options(labels, features, named, hidden, normalise, method, parameters, level, seed, jobs)
     with one_line_errors(), ExitStack() as stack:
-        source = stack.enter_context(open_table(table, kind=kind, sheet=sheet))
+        source = stack.enter_context(open_table(table, kind=kind, sheet=sheet, name=name))
         if check:
             _say_plan(source, options)
             return
+        from hidldl.tables.recovering import TableRecovery
+
         refuse_targets(output, report, model)
         stack.enter_context(quiet_warnings())
         told = stack.enter_context(shown_progress(progress))
@@ -218,7 +242,7 @@ def facts_of(recovery: "TableRecovery | TablePrediction", level: float | None) -
         method=type(tuned).__name__,
         parameters=chosen,
         seconds=seconds,
-        command=" ".join(["hidldl", *sys.argv[1:]]),
+        command=shlex.join(["hidldl", *sys.argv[1:]]),
         notes=recovery.notes,
         level=level,
         selection=getattr(model, "selection_", None),
@@ -241,7 +265,7 @@ def _save(recovery: "TableRecovery", path: Path) -> None:
 
 
 def _say_plan(source: Any, options: "Options") -> None:
-    from hidldl.tables.recovering import Plan
+    from hidldl.tables.planning import Plan
 
     plan = Plan.of(source, options)
     click.echo(f"{source.name}: {source.n_rows:,} rows")

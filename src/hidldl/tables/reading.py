@@ -149,7 +149,9 @@ class Table:
         return cells.numbers[cells.codes]
 
 
-def open_table(path: Path | str, *, kind: str | None = None, sheet: str | None = None) -> Table:
+def open_table(
+    path: Path | str, *, kind: str | None = None, sheet: str | None = None, name: str | None = None
+) -> Table:
     """Open a table of any format, whatever its size.
 
     Parameters
@@ -163,6 +165,8 @@ def open_table(path: Path | str, *, kind: str | None = None, sheet: str | None =
         What the file is, where its name does not say so: "csv", "csv.gz", "xlsx", ...
     sheet : str, optional
         The sheet of a workbook; needed where more than one has content.
+    name : str, optional
+        What messages call the table; the file's name by default.
 
     Returns
     -------
@@ -188,7 +192,7 @@ def open_table(path: Path | str, *, kind: str | None = None, sheet: str | None =
     """
     is_standard_input = str(path) == "-"
     path = Path(path)
-    name = "standard input" if is_standard_input else quoted(path.name, 200)[1:-1]
+    name = quoted(name or ("standard input" if is_standard_input else path.name), 200)[1:-1]
     try:
         is_stream = is_standard_input or stat.S_ISFIFO(path.stat().st_mode)
         promised = None if is_stream and kind is None else _promised(kind or path.name, name)

@@ -1,7 +1,7 @@
 """From a table to its complete distributions: whole where it fits, else chunk by chunk with a model of a sample."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,16 +18,15 @@ from hidldl.recovery.meanfill import MeanFill
 from hidldl.recovery.selftuned import SelfTuned
 from hidldl.recovery.winldl import WInLDL
 from hidldl.tables.encoding import FeatureEncoding
+from hidldl.tables.planning import Options, Plan
 from hidldl.tables.reading import Table, TableError
-from hidldl.tables.roles import Roles, assign_roles
-from hidldl.tables.shares import Marks, Shares, are_amounts
+from hidldl.tables.roles import Roles
+from hidldl.tables.shares import Shares
 from hidldl.tables.sources import quoted
 from hidldl.validation import BoolArray, FloatArray
 
 AT_ONCE = 200_000
 """Rows that are fitted as a whole. Of a longer table ``bayes`` fits a sample of that many, and completes the rest."""
-FIRST_ROWS = 1000
-"""Rows that guesses look at."""
 CHUNK_ROWS = 20_000
 METHODS: dict[str, Callable[[], Recoverer]] = {
     "bayes": BayesHidLDL,
@@ -41,50 +40,6 @@ METHODS: dict[str, Callable[[], Recoverer]] = {
 """By the names that users give them; what can be chosen without ground truth is."""
 Progress: TypeAlias = Callable[[str, float], None]
 """Told what is being done, and which share of the whole is done."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """What a user may say about a table; everything else is guessed, and said."""
-
-    labels: str | None = None
-    features: str | None = None
-    row_names: str | None = None
-    hidden: str = "auto"
-    normalise: bool = False
-    method: str = "bayes"
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    level: float | None = None
-    random_state: int = 0
-    n_jobs: int | None = None
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How the columns of a table are read: roles, marks of hidden labels, and what was guessed."""
-
-    roles: Roles
-    marks: Marks
-    normalise: bool
-    notes: tuple[str, ...]
-
-    @classmethod
-    def of(cls, table: Table, options: Options) -> "Plan":
-        """From what the table holds and what the user says."""
-        columns = table.scan()
-        first = next(table.chunks(FIRST_ROWS))
-        told = {"labels": options.labels, "features": options.features, "row_names": options.row_names}
-        roles = assign_roles(table.name, columns, first, **told)
-        labels = [column for column in columns if column.name in roles.labels]
-        marks, said = Marks.parse(options.hidden, table.name, labels)
-        amounts, what = (
-            (True, "rows are divided by their sums") if options.normalise else are_amounts(labels, first, marks)
-        )
-        return cls(roles, marks, amounts, (*roles.notes, said, *([what] if what else [])))
-
-    def shares(self, table: Table) -> Shares:
-        """The reader of the label columns."""
-        return Shares(table.name, self.roles.labels, self.marks, self.normalise)
 
 
 @dataclass(frozen=True)

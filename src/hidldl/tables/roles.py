@@ -1,9 +1,11 @@
 """Which columns name the rows of a table, which are features and which labels: as told, or guessed and said aloud."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import chain
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -18,6 +20,8 @@ MOST_GUESSED = 1000
 SUM_TOLERANCE = 2e-3
 LABEL_STEMS = {"label", "labels", "vote", "votes", "rating", "ratings", "star", "stars", "share", "degree", "count"}
 FEATURE_STEMS = {"feature", "features", "feat", "x", "f", "attr", "attribute", "dim", "pc", "var", "v", "embedding"}
+ColumnNames: TypeAlias = str | Sequence[str] | None
+"""Columns as a user tells them: a text with commas, patterns and ranges, or a list of exact names."""
 ROW_NAMES = {"", "id", "name", "index", "key", "item", "row", "uid", "uuid"}
 
 
@@ -45,14 +49,14 @@ def assign_roles(
     columns: Sequence[Column],
     first_rows: pd.DataFrame,
     *,
-    labels: str | None = None,
-    features: str | None = None,
-    row_names: str | None = None,
+    labels: ColumnNames = None,
+    features: ColumnNames = None,
+    row_names: str | Literal[False] | None = None,
 ) -> Roles:
     """The roles of the columns of a table.
 
-    Columns are named by their names, separated by commas, by patterns (``label_*``) or by ranges in the order of the
-    table (``joy..anger``, or ``5..11`` by number from 1).
+    Columns are named in one text by their names, separated by commas, by patterns (``label_*``) or by ranges in the
+    order of the table (``joy..anger``, or ``5..11`` by number from 1); or by a list of names, each taken as it is.
 
     Parameters
     ----------
@@ -62,13 +66,16 @@ def assign_roles(
         What each column holds.
     first_rows : DataFrame
         Some rows, to guess labels by what they sum to.
-    labels, features, row_names : str, optional
+    labels, features : str or list of str, optional
         The columns; guessed where not told.
+    row_names : str or False, optional
+        The column that names the rows, or False if none does; guessed where not told.
     """
     known = {column.name: column for column in columns}
     notes = []
     chosen = _select(labels, table, list(known), "--labels") if labels else ()
-    named = _row_names(table, columns, row_names, chosen, len(first_rows))
+    asked_for = _select(features, table, list(known), "--features") if features else ()
+    named = _row_names(table, columns, row_names, {*chosen, *asked_for}, len(first_rows))
     if not chosen:
         free = [column for column in columns if column.name != named]
         chosen = _guessed_labels(table, free, first_rows)
@@ -79,7 +86,7 @@ def assign_roles(
     if named is not None and row_names is None:
         notes.append(f"rows are named by {'the first column' if named == '' else f'column {quoted(named)}'}")
     rest = [name for name in known if name not in {named, *chosen}]
-    wanted = _select(features, table, list(known), "--features") if features else rest
+    wanted = asked_for or rest
     taken = [name for name in wanted if name not in rest]
     if taken:
         raise TableError(f"{table}: column {quoted(taken[0])} cannot be a feature too; it is a label or names rows.")
@@ -101,14 +108,17 @@ def assign_roles(
     )
 
 
-def _select(wanted: str, table: str, names: list[str], option: str) -> tuple[str, ...]:
-    chosen: list[str] = []
-    for part in [wanted] if wanted in names else re.split(r"\s*,\s*", wanted.strip(" ,")):
-        found = _columns_named(part, names)
-        if not found:
+def _select(wanted: str | Sequence[str], table: str, names: list[str], option: str) -> tuple[str, ...]:
+    known = set(names)
+    if isinstance(wanted, str) and wanted not in known:
+        found = {part: _columns_named(part, names) for part in re.split(r"\s*,\s*", wanted.strip(" ,"))}
+    else:
+        exact = [wanted] if isinstance(wanted, str) else wanted
+        found = {name: [name] if name in known else [] for name in exact}
+    for part, columns in found.items():
+        if not columns:
             raise TableError(f"{table} has no column {quoted(part)} ({option}); its columns are {_listed(names)}.")
-        chosen += [name for name in found if name not in chosen]
-    return tuple(chosen)
+    return tuple(dict.fromkeys(chain.from_iterable(found.values())))
 
 
 def _columns_named(part: str, names: list[str]) -> list[str]:
@@ -130,8 +140,10 @@ def _position(end: str, names: list[str]) -> int | None:
 
 
 def _row_names(
-    table: str, columns: Sequence[Column], told: str | None, labels: Sequence[str], n_rows: int
+    table: str, columns: Sequence[Column], told: str | Literal[False] | None, taken: Collection[str], n_rows: int
 ) -> str | None:
+    if told is False:
+        return None
     if told is not None:
         if told not in [column.name for column in columns]:
             raise TableError(f"{table} has no column {quoted(told)} (--id).")
@@ -139,7 +151,7 @@ def _row_names(
     for column in columns:
         differ = column.n_distinct >= min(n_rows, MOST_DISTINCT) and not column.n_missing
         by_name = column.name.lower() in ROW_NAMES and (column.kind == "text" or column.whole)
-        if column.name not in labels and differ and (by_name or (column.kind == "text" and column is columns[0])):
+        if column.name not in taken and differ and (by_name or (column.kind == "text" and column is columns[0])):
             return column.name
     return None
 
