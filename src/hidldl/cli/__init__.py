@@ -3,6 +3,7 @@
 import click
 
 from hidldl import __version__
+from hidldl.cli.app import app
 from hidldl.cli.compare import compare
 from hidldl.cli.datasets import datasets
 from hidldl.cli.demo import demo
@@ -20,6 +21,7 @@ def main() -> None:
     Start here:
       hidldl demo        hide labels of real data, recover them, look at the result
       hidldl recover     a table with hidden labels, back complete, with a report
+      hidldl app         the same in a web page
       hidldl predict     the same for new rows, with a saved model
       hidldl datasets    what data there is, and where
       hidldl compare     compare methods on a complete table of your own
@@ -27,5 +29,5 @@ def main() -> None:
     """
 
 
-for command in (demo, recover, predict, datasets, compare, reproduce):
+for command in (demo, recover, app, predict, datasets, compare, reproduce):
     main.add_command(command)

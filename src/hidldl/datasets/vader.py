@@ -24,14 +24,14 @@ def load_vader() -> Dataset:
     C. J. Hutto, E. Gilbert. VADER: A Parsimonious Rule-based Model for Sentiment Analysis of Social Media Text.
     ICWSM 2014.
     """
-    words, ratings = _read_lexicon(lexicon_path())
+    words, ratings = read_lexicon(lexicon_path())
     distributions = (ratings[:, :, None] == np.array(RATINGS)).mean(axis=1)
     label_names = tuple(f"{rating:+d}" if rating else "0" for rating in RATINGS)
     feature_names = tuple(f"spelling {j + 1}" for j in range(N_COMPONENTS))
     index = pd.Index(words, name="word")
     return Dataset(
         name=VADER_NAME,
-        features=pd.DataFrame(_spelling_features(words), index=index, columns=feature_names),
+        features=pd.DataFrame(spelling_features(words), index=index, columns=feature_names),
         distributions=pd.DataFrame(distributions, index=index, columns=label_names),
         feature_names=feature_names,
         label_names=label_names,
@@ -47,15 +47,19 @@ def lexicon_path() -> Path:
     return Path(spec.submodule_search_locations[0]) / "vader_lexicon.txt"
 
 
-def _read_lexicon(path: Path) -> tuple[list[str], np.ndarray[tuple[int, int], np.dtype[np.int64]]]:
+def read_lexicon(path: Path) -> tuple[list[str], np.ndarray[tuple[int, int], np.dtype[np.int64]]]:
+    """The words and their ten ratings each."""
     lines = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     # Columns: word, mean, standard deviation, the ten ratings as a list.
     return [line[0] for line in lines], np.array([json.loads(line[3]) for line in lines])
 
 
-def _spelling_features(words: list[str]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+def spelling_features(
+    words: list[str], n_components: int = N_COMPONENTS
+) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """Character n-grams of words, reduced to a few dimensions."""
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     n_grams = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 5), min_df=2, sublinear_tf=True).fit_transform(words)
-    return np.asarray(TruncatedSVD(N_COMPONENTS, random_state=0).fit_transform(n_grams))
+    return np.asarray(TruncatedSVD(n_components, random_state=0).fit_transform(n_grams))

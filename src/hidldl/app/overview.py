@@ -1,0 +1,93 @@
+"""What a table holds and how it would be read, for the page; run as a program of its own, so that it can be cancelled.
+
+``python -m hidldl.app.overview table.csv "its name"`` prints JSON.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import pandas as pd
+
+from hidldl.app.words import in_words
+from hidldl.cli.recover import one_line_errors, quiet_warnings
+from hidldl.tables.columns import MOST_DISTINCT, Column
+from hidldl.tables.planning import Options, Plan
+from hidldl.tables.reading import TableError, open_table
+
+SHOWN_ROWS = 5
+SHOWN_COLUMNS = 60
+LONGEST_CELL = 60
+
+
+def overview(path: Path, name: str) -> dict[str, Any]:
+    """Rows, columns with the roles guessed for them, the first rows; ``problem`` if roles cannot be guessed."""
+    with open_table(path, name=name) as table:
+        columns = table.scan()
+        first = next(table.chunks(SHOWN_ROWS, as_text=table.columns[:SHOWN_COLUMNS]))
+        plan, problem = None, None
+        try:
+            plan = Plan.of(table, Options())
+        except TableError as error:
+            problem = in_words(str(error))
+        return {
+            "n_rows": table.n_rows,
+            "columns": [
+                {"name": column.name, "holds": _holds(column, table.n_rows), "role": role, "why": why}
+                for column, (role, why) in zip(columns, _roles(columns, plan), strict=True)
+            ],
+            "first_rows": _cells(first.iloc[:, :SHOWN_COLUMNS]),
+            "hidden": _hidden(columns, plan),
+            "problem": problem,
+        }
+
+
+def _roles(columns: list[Column], plan: Plan | None) -> list[tuple[str, str]]:
+    """Each column's role, and why it is left out if it is."""
+    if plan is None:
+        return [("feature" if column.kind == "number" else "out", "") for column in columns]
+    told = {name: ("out", why) for name, why in plan.roles.left_out} | dict.fromkeys(plan.roles.labels, ("label", ""))
+    return [
+        ("id", "") if column.name == plan.roles.row_names else told.get(column.name, ("feature", ""))
+        for column in columns
+    ]
+
+
+def _holds(column: Column, n_rows: int) -> str:
+    """A column in a few words."""
+    if column.kind == "empty":
+        return "nothing"
+    if column.kind == "number":
+        said = f"{'whole numbers' if column.whole else 'numbers'}, {column.minimum:.4g} to {column.maximum:.4g}"
+    else:
+        count = "many" if column.n_distinct >= MOST_DISTINCT else f"{column.n_distinct:,}"
+        said = f"text, {count} different" if column.n_distinct > 1 else "text, always the same"
+    return said + (f"; {column.n_missing / n_rows:.0%} empty" if column.n_missing else "")
+
+
+def _hidden(columns: list[Column], plan: Plan | None) -> str:
+    """What the guess takes for hidden labels."""
+    if plan is None:
+        return ""
+    labels = set(plan.roles.labels)
+    has_gaps = any(column.n_missing for column in columns if column.name in labels)
+    return "zeros are hidden" if plan.marks.zeros else "empty cells are hidden" if has_gaps else "no label is hidden"
+
+
+def _cells(rows: pd.DataFrame) -> list[list[str | None]]:
+    return [
+        [None if not isinstance(cell, str) else cell[:LONGEST_CELL] for cell in row] for row in rows.to_numpy().tolist()
+    ]
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("name")
+def main(path: Path, name: str) -> None:
+    with one_line_errors(), quiet_warnings():
+        click.echo(json.dumps(overview(path, name)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,279 @@
+(() => {
+  "use strict";
+  const at = id => document.getElementById(id);
+  const element = (tag, properties = {}, ...children) => {
+    const made = Object.assign(document.createElement(tag), properties);
+    made.append(...children);
+    return made;
+  };
+  const pause = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds));
+  const count = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
+  const ROLES = { label: "Label", feature: "Feature", id: "Names the rows", out: "Leave out" };
+  const SLOW = { hidldl: "Chooses its parameters by trial, which takes longest.", incomldl: "Looks at gaps only, not at what they inflate.", meanfill: "Looks at no features; the measure for all others." };
+  const PAGE_TITLE = document.title, TITLES = { running: "Recovering – ", result: "Done – " };
+  let job = null, overview = null, polls = 0;
+
+  // Requests: an answer, or an Error whose message can be shown.
+  async function ask(path, options) {
+    let answer;
+    try {
+      answer = await fetch(path, options);
+    } catch {
+      throw new Error("The program behind this page does not answer. If it has ended, start hidldl app again.");
+    }
+    const said = await answer.json();
+    if (answer.ok) return said;
+    throw Object.assign(new Error(said.problem), { status: answer.status });
+  }
+  const post = (path, body) => ask(path, { method: "POST", body });
+  const ofJob = path => `jobs/${job}${path}`;
+
+  function show(step) {
+    for (const section of document.querySelectorAll("main > section")) section.hidden = section.id !== step;
+    for (const item of document.querySelectorAll(".steps li")) {
+      if (item.dataset.step === step) item.setAttribute("aria-current", "step");
+      else item.removeAttribute("aria-current");
+    }
+    document.title = (TITLES[step] ?? "") + PAGE_TITLE;
+    scrollTo(0, 0);
+    at(step + "-title").focus({ preventScroll: true });
+  }
+
+  function tell(id, message = "") {
+    at(id).textContent = message;
+    at(id).hidden = !message;
+  }
+
+  function forget() {
+    if (job) navigator.sendBeacon(ofJob("/forget"));
+    job = overview = null;
+    polls += 1;
+  }
+
+  // 1. The table.
+  async function handIn(request, said) {
+    forget();
+    show("table");
+    tell("table-problem");
+    tell("reading", said);
+    busy(true);
+    try {
+      job = (await request()).id;
+      const state = await settled("reading");
+      if (!state) return;
+      if (state.problem) throw new Error(state.problem);
+      overview = state.overview;
+      showColumns(state.name);
+    } catch (error) {
+      forget();
+      tell("table-problem", error.message);
+    } finally {
+      tell("reading");
+      busy(false);
+      at("file").value = "";
+    }
+  }
+
+  function busy(is) {
+    at("file").disabled = at("sample").disabled = is;
+    at("reading").classList.toggle("busy", is);
+  }
+
+  function upload(file) {
+    const most = Number(document.body.dataset.mostMegabytes);
+    if (file.size > most * 1e6) {
+      forget();
+      show("table");
+      return tell("table-problem", `${file.name} has ${Math.ceil(file.size / 1e6)} MB; this page takes ${most}. Use hidldl recover in a shell, which takes tables of any size.`);
+    }
+    handIn(() => ask("jobs?name=" + encodeURIComponent(file.name), { method: "POST", body: file, headers: { "content-type": "application/octet-stream" } }), `Reading ${file.name} …`);
+  }
+
+  // The job's state once it has left the one given; undefined if the page has moved on to another table meanwhile.
+  async function settled(leaving, watch = () => {}) {
+    const mine = ++polls;
+    for (let wait = 100; ; wait = Math.min(600, wait * 1.3)) {
+      await pause(wait);
+      if (mine !== polls) return undefined;
+      const state = await ask(ofJob(leaving === "reading" ? "?overview" : ""));
+      if (mine !== polls) return undefined;
+      if (state.state !== leaving) return state;
+      watch(state);
+    }
+  }
+
+  // 2. The columns.
+  const roleSelect = role => {
+    const select = element("select", {}, ...Object.entries(ROLES).map(([value, text]) => element("option", { value }, text)));
+    select.value = role;
+    return select;
+  };
+  const shownName = name => name === "" ? "(no name)" : name;
+  const rows = () => [...at("roles").tBodies[0].rows];
+  const roles = () => rows().map(row => row.dataset.role);
+
+  function showColumns(name) {
+    at("table-name").textContent = `${name}: ${count(overview.n_rows, "row")}, ${count(overview.columns.length, "column")}`;
+    tell("guess-problem", overview.problem ?? "");
+    at("running-name").textContent = at("table-name").textContent;
+    tell("run-problem");
+    tell("run-note");
+    const lines = overview.columns.map(column => {
+      const select = roleSelect(column.role);
+      select.setAttribute("aria-label", "What is " + shownName(column.name) + "?");
+      const holds = element("td", {}, column.holds, ...(column.why ? [element("small", {}, "left out: " + column.why)] : []));
+      const line = element("tr", {}, element("th", { scope: "row" }, element("bdi", {}, shownName(column.name))), holds, element("td", {}, select));
+      line.dataset.role = column.role;
+      return line;
+    });
+    at("roles").tBodies[0].replaceChildren(...lines);
+    for (const id of ["from", "to"]) at(id).replaceChildren(...overview.columns.map((column, j) => element("option", { value: j }, shownName(column.name))));
+    at("to").value = overview.columns.length - 1;
+    at("several").hidden = overview.columns.length < 8;
+    showFirstRows();
+    for (const [id, value] of [["hidden", "auto"], ["amounts", ""], ["method", "bayes"]]) at(id).value = value;
+    settle();
+    summarise();
+    show("columns");
+  }
+
+  function showFirstRows() {
+    const shown = overview.first_rows[0]?.length ?? 0;
+    const cell = text => text === null ? element("td", { className: "gap" }, "empty") : element("td", { title: text }, text);
+    at("preview").tHead.replaceChildren(element("tr", {}, ...overview.columns.slice(0, shown).map(column => element("th", { scope: "col" }, shownName(column.name)))));
+    at("preview").tBodies[0].replaceChildren(...overview.first_rows.map(row => element("tr", {}, ...row.map(cell))));
+  }
+
+  function setRole(line, role) {
+    line.dataset.role = role;
+    line.querySelector("select").value = role;
+    line.classList.remove("at-fault");
+  }
+
+  function summarise() {
+    const given = roles(), number = role => given.filter(one => one === role).length;
+    const namer = given.indexOf("id");
+    const labels = overview.columns.filter((_, j) => given[j] === "label").map(column => `\u2068${column.name}\u2069`);
+    const listed = labels.length ? ` (${labels.slice(0, 8).join(", ")}${labels.length > 8 ? ", …" : ""})` : "";
+    at("summary").textContent = `${count(labels.length, "label")}${listed}, ${count(number("feature"), "feature")}` + (number("out") ? `, ${number("out")} left out` : "")
+      + (namer < 0 ? "; rows go by number." : `; rows are named by \u2068${shownName(overview.columns[namer].name)}\u2069.`);
+    const asGuessed = !overview.problem && overview.columns.every((column, j) => column.role === given[j]);
+    at("hidden-said").textContent = at("hidden").value === "auto" && asGuessed ? `In this table ${overview.hidden}.` : "";
+  }
+
+  function settle() {
+    at("mark").hidden = at("hidden").value !== "number";
+    const isBayes = at("method").value === "bayes";
+    at("intervals").disabled = !isBayes;
+    at("method-said").textContent = SLOW[at("method").value] ?? (isBayes ? "Tunes itself, and knows how sure it is." : "");
+    if (!isBayes) at("method-said").textContent += " No intervals.";
+    summarise();
+  }
+
+  at("roles").addEventListener("change", event => {
+    const line = event.target.closest("tr");
+    // Only one column names the rows: the last one that was chosen.
+    if (event.target.value === "id") rows().filter(row => row.dataset.role === "id").forEach(row => setRole(row, "out"));
+    setRole(line, event.target.value);
+    summarise();
+  });
+  at("role-of-several").replaceChildren(...["label", "feature", "out"].map(role => element("option", { value: role }, ROLES[role])));
+  at("set").addEventListener("click", () => {
+    const [first, last] = [Number(at("from").value), Number(at("to").value)].sort((a, b) => a - b);
+    rows().slice(first, last + 1).forEach(row => setRole(row, at("role-of-several").value));
+    summarise();
+  });
+  for (const id of ["hidden", "method"]) at(id).addEventListener("change", settle);
+
+  // 3. The run.
+  function refused(message) {
+    show("columns");
+    tell("run-problem", message);
+    overview.columns.forEach((column, j) => rows()[j].classList.toggle("at-fault", Boolean(column.name) && message.includes(`column '${column.name}'`)));
+    at("run-problem").scrollIntoView({ block: "center" });
+    at("run-problem").focus({ preventScroll: true });
+  }
+
+  async function run() {
+    tell("run-problem");
+    tell("run-note");
+    const isBayes = at("method").value === "bayes";
+    const wanted = {
+      roles: roles(), hidden: at("hidden").value === "number" ? at("mark").value.trim() || "a number" : at("hidden").value,
+      amounts: Boolean(at("amounts").value), method: at("method").value, intervals: isBayes && at("intervals").checked,
+    };
+    try {
+      at("run").disabled = true;
+      await post(ofJob("/run"), JSON.stringify(wanted)).finally(() => { at("run").disabled = false; });
+      at("bar").value = 0;
+      at("what").textContent = "starting";
+      at("cancel").disabled = false;
+      show("running");
+      const state = await settled("running", watcher());
+      if (!state) return;
+      if (state.state === "done") showResult(state.files);
+      else if (state.cancelled) {
+        show("columns");
+        tell("run-note", state.problem);
+        at("run").focus();
+      }
+      else refused(state.problem);
+    } catch (error) {
+      if (error.status === 404) leave(error.message);
+      else refused(error.message);
+    }
+  }
+
+  function watcher() {
+    const began = Date.now();
+    return state => {
+      at("bar").value = state.share;
+      // What is said aloud changes with the step, not with every row.
+      const what = state.what[0].toUpperCase() + state.what.slice(1);
+      if (at("what").textContent !== what) at("what").textContent = what;
+      at("seconds").textContent = `${Math.round(100 * state.share)} %, ${Math.round((Date.now() - began) / 1000)} s`;
+    };
+  }
+
+  at("run").addEventListener("click", run);
+  at("cancel").addEventListener("click", async () => {
+    at("cancel").disabled = true;
+    at("what").textContent = "Cancelling";
+    await post(ofJob("/cancel")).catch(() => {});
+  });
+
+  // 4. The result.
+  function showResult(files) {
+    for (const link of document.querySelectorAll("[data-which]")) {
+      link.hidden = !files.includes(link.dataset.which);
+      link.href = ofJob("/files/" + link.dataset.which);
+    }
+    at("alone").href = at("report").src = ofJob("/report");
+    show("result");
+  }
+
+  function leave(message = "") {
+    forget();
+    at("report").removeAttribute("src");
+    show("table");
+    tell("table-problem", message);
+  }
+
+  at("again").addEventListener("click", () => show("columns"));
+  for (const id of ["another", "next-table"]) at(id).addEventListener("click", () => leave());
+
+  // Files come by the button or are dropped anywhere.
+  at("file").addEventListener("change", () => at("file").files[0] && upload(at("file").files[0]));
+  at("sample").addEventListener("click", () => handIn(() => post("sample"), "Making the sample …"));
+  for (const kind of ["dragover", "dragleave", "drop"]) addEventListener(kind, event => {
+    event.preventDefault();
+    at("drop").classList.toggle("over", kind === "dragover");
+    if (kind === "drop" && event.dataTransfer.files[0] && at("running").hidden && !at("file").disabled) upload(event.dataTransfer.files[0]);
+  });
+
+  // The server forgets a table whose page is silent; a closed page says so itself.
+  setInterval(() => job && ask(ofJob("")).catch(error => error.status === 404 && leave(error.message)), 60_000);
+  addEventListener("pagehide", forget);
+  addEventListener("pageshow", event => event.persisted && location.reload());
+  show("table");
+})();

@@ -1,0 +1,226 @@
+"""The requests of the page, and who may make them."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from hidldl.app.guard import Guard
+from hidldl.app.jobs import IDLE_SECONDS, RESULTS, BusyError, Job, Jobs, TooLargeError
+from hidldl.app.options import options_of
+from hidldl.app.sample import write_sample
+from hidldl.tables.reading import TableError, open_table
+from hidldl.tables.sources import split_suffix
+from hidldl.tables.writing import MOST_EXCEL_ROWS, open_writer
+
+Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
+LONGEST_NAME = 200
+MOST_JSON_BYTES = 20 * 2**20
+REPORT_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
+    "sandbox allow-scripts; frame-ancestors 'self'"
+)
+
+
+def make_app(host: str = "127.0.0.1", most_megabytes: int = 200, idle_seconds: float = IDLE_SECONDS) -> Starlette:
+    """The page and its requests.
+
+    Parameters
+    ----------
+    host : str
+        The name or address that the server listens on; requests must be addressed to it or to this computer.
+    most_megabytes : int
+        The largest table that is taken.
+    idle_seconds : float
+        A page that is silent for so long is gone, and its table with it.
+    """
+    requests = _Requests(Jobs(), most_megabytes)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        sweeper = asyncio.create_task(requests.jobs.forget_idle(idle_seconds))
+        yield
+        sweeper.cancel()
+        with suppress(asyncio.CancelledError):
+            await sweeper
+        await requests.jobs.forget_all()
+
+    return Starlette(
+        routes=requests.routes(),
+        middleware=[Middleware(Guard, host=host)],
+        exception_handlers={HTTPException: _said},
+        lifespan=lifespan,
+    )
+
+
+async def _said(request: Request, error: Exception) -> Response:
+    """Errors in the page's form."""
+    assert isinstance(error, HTTPException)
+    return _problem(error.status_code, "There is nothing here." if error.status_code == 404 else error.detail)
+
+
+def _problem(status: int, message: str) -> JSONResponse:
+    return JSONResponse({"problem": message}, status)
+
+
+class _Requests:
+    """What each request does."""
+
+    def __init__(self, jobs: Jobs, most_megabytes: int) -> None:
+        self.jobs, self.most_megabytes = jobs, most_megabytes
+        here, reports = files("hidldl.app"), files("hidldl.reports")
+        styles = [reports / "templates/base.css", here / "page.css"]
+        page = (here / "page.html").read_text(encoding="utf-8").replace("{{ most_megabytes }}", str(most_megabytes))
+        self.static = {
+            "/": (page, "text/html"),
+            "/page.css": ("".join(style.read_text(encoding="utf-8") for style in styles), "text/css"),
+            "/page.js": ((here / "page.js").read_text(encoding="utf-8"), "text/javascript"),
+        }
+
+    def routes(self) -> list[Route]:
+        return [
+            *(Route(path, self.show) for path in self.static),
+            Route("/jobs", self.upload, methods=["POST"]),
+            Route("/sample", self.sample, methods=["POST"]),
+            Route("/jobs/{id}", self.with_job(self.state)),
+            Route("/jobs/{id}/run", self.with_job(self.run), methods=["POST"]),
+            Route("/jobs/{id}/cancel", self.with_job(self.cancel), methods=["POST"]),
+            Route("/jobs/{id}/forget", self.with_job(self.forget), methods=["POST"]),
+            Route("/jobs/{id}/report", self.with_job(self.report)),
+            Route("/jobs/{id}/files/{which}", self.with_job(self.download)),
+        ]
+
+    def with_job(self, handle: Callable[[Request, Job], Awaitable[Response]]) -> Handler:
+        async def handler(request: Request) -> Response:
+            job = self.jobs.get(request.path_params["id"])
+            if job is None:
+                return _problem(404, "This table is not here any more; hand it in again.")
+            return await handle(request, job)
+
+        return handler
+
+    async def show(self, request: Request) -> Response:
+        content, kind = self.static[request.url.path]
+        return Response(content, media_type=kind)
+
+    async def upload(self, request: Request) -> Response:
+        """A table, as the body of the request: nothing has to be taken apart, so nothing is held in memory."""
+        most_bytes = self.most_megabytes * 10**6
+        too_large = (
+            f"The table has more than {self.most_megabytes} megabytes, the limit of this page; use hidldl recover."
+        )
+        announced = request.headers.get("content-length", "")
+        if announced.isdigit() and int(announced) > most_bytes:
+            return _problem(413, too_large)
+        try:
+            job = self.jobs.new(_plain(request.query_params.get("name", "")))
+        except BusyError as error:
+            return _problem(503, str(error))
+        try:
+            await job.take(request.stream(), most_bytes)
+        except (TooLargeError, TableError, ClientDisconnect, OSError) as error:
+            await self.jobs.forget(job)
+            if isinstance(error, TooLargeError):
+                return _problem(413, too_large)
+            return _problem(422, str(error) or "The table did not arrive.")
+        job.read()
+        return JSONResponse({"id": job.id}, 201)
+
+    async def sample(self, request: Request) -> Response:
+        try:
+            job = self.jobs.new("sample")
+        except BusyError as error:
+            return _problem(503, str(error))
+        job.table, job.name = await run_in_threadpool(write_sample, job.folder)
+        job.read()
+        return JSONResponse({"id": job.id}, 201)
+
+    async def state(self, request: Request, job: Job) -> Response:
+        shown = ("name", "state", "what", "share", "problem", "cancelled")
+        said = {name: getattr(job, name) for name in shown}
+        if "overview" in request.query_params:
+            said["overview"] = job.overview
+        if job.state == "done":
+            said["files"] = [which for which in RESULTS if which != "xlsx" or self._can_write_excel(job)]
+        return JSONResponse(said)
+
+    async def run(self, request: Request, job: Job) -> Response:
+        if job.overview is None or job.state not in ("ready", "done"):
+            return _problem(409, "The table is still being worked on.")
+        try:
+            wanted = await _json(request)
+            options = options_of(wanted, job.overview)
+            self.jobs.refuse_second_run()
+        except ValueError as error:
+            return _problem(422, str(error))
+        except BusyError as error:
+            return _problem(503, str(error))
+        job.recover(options, named="id" in wanted["roles"])
+        return JSONResponse({}, 202)
+
+    async def cancel(self, request: Request, job: Job) -> Response:
+        await job.cancel()
+        return JSONResponse({})
+
+    async def forget(self, request: Request, job: Job) -> Response:
+        await self.jobs.forget(job)
+        return JSONResponse({})
+
+    async def report(self, request: Request, job: Job) -> Response:
+        path = job.result("report")
+        if path is None:
+            raise HTTPException(404)
+        return FileResponse(path, media_type="text/html", headers={"content-security-policy": REPORT_POLICY})
+
+    async def download(self, request: Request, job: Job) -> Response:
+        which = request.path_params["which"]
+        path = job.result(which)
+        if path is None:
+            raise HTTPException(404)
+        if which == "xlsx" and not path.exists():
+            try:
+                await run_in_threadpool(_write_excel, job.folder / RESULTS["csv"], path, job.named)
+            except (TableError, ImportError, OSError) as error:
+                return _problem(422, str(error))
+        stem = split_suffix(job.name)[0]
+        return FileResponse(path, media_type="application/octet-stream", filename=f"{stem} {path.name}")
+
+    @staticmethod
+    def _can_write_excel(job: Job) -> bool:
+        few = job.overview is not None and job.overview["n_rows"] <= MOST_EXCEL_ROWS
+        return few and all(find_spec(module) for module in ("openpyxl", "defusedxml"))
+
+
+def _write_excel(recovered: Path, path: Path, named: bool) -> None:
+    """The recovered table as a workbook; names of rows, in the first column, stay as they are written."""
+    with open_table(recovered) as table, open_writer(path) as writer:
+        for rows in table.chunks(as_text=table.columns[:1] if named else ()):
+            writer.write(rows)
+
+
+def _plain(name: str) -> str:
+    """A file's name for people to read: without folders and control characters, and not too long."""
+    last = re.split(r"[/\\]", name)[-1]
+    return "".join(letter for letter in last if letter.isprintable())[-LONGEST_NAME:].strip()
+
+
+async def _json(request: Request) -> Any:
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > MOST_JSON_BYTES:
+            raise ValueError("The request is too long.")
+    return json.loads(body)

@@ -1,0 +1,64 @@
+"""``hidldl app``: the same in a web page."""
+
+import socket
+import webbrowser
+from importlib.util import find_spec
+
+import click
+
+USUAL_PORT = 8765
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), help=f"{USUAL_PORT} by default, or any that is free.")
+@click.option("--open/--no-open", "open_browser", default=True, show_default=True, help="Open the page in a browser.")
+@click.option("--max-megabytes", type=click.IntRange(1), default=200, show_default=True, help="The largest table.")
+def app(host: str, port: int | None, open_browser: bool, max_megabytes: int) -> None:
+    """Recover tables in a web page: drop one, check its columns, look, download.
+
+    Tables stay on this computer, and are removed when their page is closed. Ctrl-C ends it.
+    """
+    missing = [module for module in ("starlette", "uvicorn", "jinja2") if find_spec(module) is None]
+    if missing:
+        raise click.ClickException(f"The page needs {', '.join(missing)}; install it with pip install 'hidldl[app]'.")
+    import uvicorn
+
+    from hidldl.app.guard import THIS_COMPUTER
+    from hidldl.app.server import make_app
+
+    with _listening(host, port) as listener:
+        address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
+        click.echo(f"hidldl app: {address} (Ctrl-C ends it)")
+        if host not in THIS_COMPUTER:
+            click.echo(
+                "Warning: others on the network can use this page and its computer; nothing is encrypted.", err=True
+            )
+        config = uvicorn.Config(
+            make_app(host, max_megabytes),
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            ws="none",
+            timeout_graceful_shutdown=3,
+        )
+        if open_browser:
+            webbrowser.open(address)
+        try:
+            uvicorn.Server(config).run(sockets=[listener])
+        except KeyboardInterrupt:
+            click.echo("ended; nothing was kept.")
+
+
+def _listening(host: str, port: int | None) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for candidate in (USUAL_PORT, 0) if port is None else (port,):
+        try:
+            return socket.create_server((host, candidate), family=family)
+        except OSError as error:
+            problem = error
+    where = f"port {port} of {host}" if port is not None else host
+    raise click.ClickException(
+        f"{where} cannot be used: {problem.strerror}. Choose another --port or --host."
+    ) from None

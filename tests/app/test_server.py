@@ -1,0 +1,300 @@
+"""The requests of the page: what they give, and to whom they give nothing."""
+
+import io
+import re
+import tempfile
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import pandas as pd
+import pytest
+import requests
+
+from hidldl.app.jobs import MOST_JOBS
+from hidldl.app.options import options_of
+from hidldl.app.server import make_app
+from hidldl.app.words import in_words
+from serving import served
+from tables.malformed import MALFORMED
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """The folders of the server's jobs."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return lambda: sorted(tmp_path.glob("hidldl-app-*"))
+
+
+class Client:
+    """What a browser on the server's computer can ask."""
+
+    def __init__(self, address):
+        self.address = address
+        self.session = requests.Session()
+
+    def get(self, path, **more):
+        return self.session.get(self.address + path, timeout=30, **more)
+
+    def post(self, path, content=None, **more):
+        return self.session.post(self.address + path, data=content, timeout=30, **more)
+
+
+@contextmanager
+def client_of(app):
+    with served(app) as address:
+        client = Client(address)
+        yield client
+        client.session.close()
+
+
+@pytest.fixture
+def client(folders):
+    with client_of(make_app(most_megabytes=1)) as client:
+        yield client
+    assert folders() == []
+
+
+@pytest.fixture
+def table(hidden):
+    """60 rows with names that look like numbers, a feature with a comma in its name, and gaps."""
+    names = pd.Index([f"{i:03d}" for i in range(60)], name="name")
+    X = pd.DataFrame(hidden.X, index=names, columns=["size, in mm", "x..y", "x*", "x"])
+    D = pd.DataFrame(hidden.D_obs, index=names, columns=list("abcde")).where(hidden.observed)
+    return X.join(D)
+
+
+def hand_in(client, content, name="faces.csv"):
+    answer = client.post("/jobs", params={"name": name}, content=content)
+    assert answer.status_code == 201, answer.text
+    return answer.json()["id"]
+
+
+def settled(client, job, leaving):
+    """The job's state once it has left the one given."""
+    for _ in range(600):
+        state = client.get(f"/jobs/{job}?overview").json()
+        if state["state"] != leaving:
+            return state
+        time.sleep(0.05)
+    raise AssertionError(state)
+
+
+def run(client, job, **wanted):
+    overview = settled(client, job, "reading")["overview"]
+    wanted = {"roles": [column["role"] for column in overview["columns"]], "method": "meanfill", **wanted}
+    answer = client.post(f"/jobs/{job}/run", json=wanted)
+    assert answer.status_code == 202, answer.text
+    return settled(client, job, "running")
+
+
+def downloaded(client, job, which):
+    answer = client.get(f"/jobs/{job}/files/{which}")
+    assert answer.status_code == 200, answer.text
+    return answer
+
+
+def test_from_table_to_files(client, table, hidden):
+    job = hand_in(client, table.to_csv())
+    state = settled(client, job, "reading")
+    roles = {column["name"]: column["role"] for column in state["overview"]["columns"]}
+    assert roles == {"name": "id"} | dict.fromkeys(table.columns[:4], "feature") | dict.fromkeys("abcde", "label")
+    assert state["overview"]["first_rows"][0][0] == "000"
+    # One awkward name is left out, so that the others must be passed on exactly.
+    roles["x..y"] = "out"
+    state = run(client, job, roles=list(roles.values()))
+    assert (state["state"], state["problem"]) == ("done", "")
+    answer = downloaded(client, job, "csv")
+    assert answer.headers["content-disposition"].startswith("attachment; filename*=utf-8''faces%20recovered.csv")
+    recovered = pd.read_csv(io.StringIO(answer.text), dtype={"name": str}).set_index("name")
+    assert list(recovered.index) == list(table.index)
+    D = recovered[list("abcde")].to_numpy()
+    np.testing.assert_allclose(D.sum(axis=1), 1)
+    mass = recovered["hidden_mass"].to_numpy()[:, None]
+    np.testing.assert_allclose(np.where(hidden.observed, D, 0), hidden.D_obs * (1 - mass), atol=1e-9)
+    sheet = pd.read_excel(io.BytesIO(downloaded(client, job, "xlsx").content), dtype={"name": str})
+    pd.testing.assert_frame_equal(sheet.set_index("name"), recovered)
+    assert downloaded(client, job, "model").content.startswith(b"PK")
+    report = client.get(f"/jobs/{job}/report")
+    assert "What was hidden in faces.csv" in report.text
+    assert "x..y" not in report.text
+    assert "sandbox allow-scripts" in report.headers["content-security-policy"]
+    # What one page has, another does not see.
+    theirs = hand_in(client, table.to_csv())
+    assert min(len(job), len(theirs)) >= 32
+    for which in ("csv", "report", "../" + job, "table.csv", "%2e%2e%2f" + job):
+        assert client.get(f"/jobs/{theirs}/files/{which}").status_code == 404, which
+    client.post(f"/jobs/{theirs}/forget")
+    assert downloaded(client, job, "csv").text == answer.text
+    refused = client.post(f"/jobs/{job}/run", content=b"not json")
+    assert (refused.status_code, list(refused.json())) == (422, ["problem"])
+
+
+def test_nothing_is_left_of_a_forgotten_table(client, folders, table):
+    job = hand_in(client, table.to_csv())
+    assert len(folders()) == 1
+    assert client.post(f"/jobs/{job}/forget").status_code == 200  # while it is being read
+    assert folders() == []
+    assert client.get(f"/jobs/{job}").status_code == 404
+
+
+def test_a_silent_page_is_forgotten(folders, table):
+    with client_of(make_app(idle_seconds=0.2)) as client:
+        hand_in(client, table.to_csv())
+        deadline = time.monotonic() + 10
+        while folders() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert folders() == []
+
+
+def test_cancelling_ends_the_run_and_keeps_the_table(client, folders, table):
+    job = hand_in(client, pd.concat([table.reset_index(drop=True)] * 40).to_csv(index=False))
+    second = hand_in(client, table.to_csv())
+    for one in (job, second):
+        assert settled(client, one, "reading")["state"] == "ready"
+    wanted = {"roles": [*["feature"] * 4, *["label"] * 5], "method": "hidldl"}
+    assert client.post(f"/jobs/{job}/run", json=wanted).status_code == 202
+    refused = client.post(f"/jobs/{second}/run", json={"roles": ["id", *wanted["roles"]]})
+    assert refused.status_code == 503
+    assert "try again" in refused.json()["problem"]
+    began = time.monotonic()
+    client.post(f"/jobs/{job}/cancel")
+    assert time.monotonic() - began < 5
+    state = client.get(f"/jobs/{job}").json()
+    assert (state["state"], state["cancelled"]) == ("ready", True)
+    assert sorted(path.name for folder in folders() for path in folder.iterdir()) == ["table.csv", "table.csv"]
+    assert client.get(f"/jobs/{job}/files/csv").status_code == 404
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_a_table_above_the_limit_is_not_taken(client, folders, announced):
+    pieces = [b"0" * 100_000] * 11
+    answer = client.post("/jobs?name=large.csv", content=b"".join(pieces) if announced else iter(pieces))
+    assert answer.status_code == 413
+    assert "more than 1 megabytes" in answer.json()["problem"]
+    assert folders() == []
+
+
+def test_names_are_shown_but_never_used(client, folders):
+    called = {
+        "../../etc/passwd.csv": "passwd.csv",
+        "C:\\temp\\faces.csv": "faces.csv",
+        "--report=x.csv": "--report=x.csv",
+        "a\x00b\n<script>.csv": "ab<script>.csv",
+        "größe 😀.csv": "größe 😀.csv",
+    }
+    jobs = {name: hand_in(client, "x,a,b\n1,0.5,0.5\n", name) for name in called}
+    for folder in folders():
+        assert [path.name for path in folder.iterdir()] == ["table.csv"]
+    assert {name: client.get(f"/jobs/{job}").json()["name"] for name, job in jobs.items()} == called
+    like_an_option = jobs.pop("--report=x.csv")
+    for job in jobs.values():
+        client.post(f"/jobs/{job}/forget")
+    assert settled(client, like_an_option, "reading")["state"] == "ready"
+
+
+def test_only_the_page_itself_is_served(client):
+    for host in ("evil.example", "evil.example:8765", "127.0.0.1.evil.example", "[::1", ""):
+        assert client.get("/", headers={"host": host}).status_code == 403, host
+    for host in ("localhost:8765", "[::1]:8765", "127.0.0.1"):
+        assert client.get("/", headers={"host": host}).status_code == 200, host
+    foreign = ({"origin": "http://evil.example"}, {"origin": "null"}, {"sec-fetch-site": "cross-site"},
+               {"sec-fetch-site": "same-site"}, {"origin": "http://127.0.0.1:9999"})  # fmt: skip
+    for headers in foreign:
+        assert client.post("/sample", headers=headers).status_code == 403, headers
+    page = client.get("/")
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert page.headers["cache-control"] == "no-store"
+    assert not re.findall(r"(?:src|href)=[\"']?https?:", page.text)
+
+
+def test_a_server_for_the_network_goes_by_its_addresses(folders):
+    with client_of(make_app("0.0.0.0")) as client:
+        assert client.get("/", headers={"host": "192.168.1.5:8765"}).status_code == 200
+        assert client.get("/", headers={"host": "evil.example"}).status_code == 403
+
+
+@pytest.mark.parametrize("path", ["/jobs/abc", "/jobs/abc/files/csv", "/jobs/abc/report", "/jobs/..%2f..%2fetc", "/x"])
+def test_unknown_ids_are_not_found(client, path):
+    answer = client.get(path)
+    assert answer.status_code == 404
+    assert answer.json()["problem"]
+
+
+def test_there_is_room_for_a_few_tables(client):
+    for _ in range(MOST_JOBS):
+        hand_in(client, "x,a,b\n")
+    answer = client.post("/jobs?name=faces.csv", content="x,a,b\n")
+    assert answer.status_code == 503
+    assert "close one" in answer.json()["problem"]
+
+
+SOME_MALFORMED = [
+    "empty", "row too short", "Latin-1", "PDF", "web page", "no header", "workbook with several sheets",
+    "workbook with entities", "no labels", "no features",
+]  # fmt: skip
+
+
+def test_malformed_tables_end_in_a_readable_message(client, tmp_path):
+    for some in (SOME_MALFORMED[:5], SOME_MALFORMED[5:]):
+        jobs = {}
+        for name in some:
+            path = MALFORMED[name].write(tmp_path)
+            jobs[name] = hand_in(client, path.read_bytes(), path.name)
+        for name, job in jobs.items():
+            state = settled(client, job, "reading")
+            said = state["problem"] or state["overview"]["problem"]
+            assert re.search(MALFORMED[name].says, said), (name, said)
+            assert "table." in said, said
+            assert not re.search("Traceback|--|should not", said), said
+            client.post(f"/jobs/{job}/forget")
+
+
+OVERVIEW = {"problem": None, "columns": [{"name": n, "role": r, "why": w} for n, r, w in [
+    ("a,b", "feature", ""), ("c", "label", ""), ("d", "label", ""), ("e", "out", "it is empty")]]}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("roles", "options"),
+    [
+        (["feature", "label", "label", "out"], []),  # as guessed, so it may be guessed again
+        (["label", "label", "feature", "out"], ["--labels", '["a,b", "c"]', "--no-id"]),
+        (["id", "label", "label", "feature"], ["--labels", '["c", "d"]', "--features", '["e"]', "--id", "a,b"]),
+    ],
+)
+def test_roles_become_options_of_the_shell(roles, options):
+    assert options_of({"roles": roles}, OVERVIEW) == [*options, "--method", "bayes"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "says"),
+    [
+        ([], "what each column is"),
+        ({"roles": ["label"]}, "what each column is"),
+        ({"roles": ["feature", "label", "feature", "evil"]}, "what each column is"),
+        ({"roles": ["feature", "label", "feature", "out"]}, "two or more"),
+        ({"roles": ["out", "label", "label", "out"]}, "at least one"),
+        ({"roles": ["id", "label", "label", "id"]}, "at least one"),
+        ({"roles": ["feature", "label", "label", "out"], "method": "rm -rf"}, "no such method"),
+    ],
+)
+def test_a_wrong_request_is_refused(wanted, says):
+    with pytest.raises(ValueError, match=says):
+        options_of(wanted, OVERVIEW)
+
+
+def test_the_sample_has_hidden_labels_and_can_be_recovered(client):
+    answer = client.post("/sample")
+    job = answer.json()["id"]
+    overview = settled(client, job, "reading")["overview"]
+    assert overview["problem"] is None
+    assert overview["n_rows"] > 200
+    labels = [column for column in overview["columns"] if column["role"] == "label"]
+    assert len(labels) == 5
+    assert all("empty" in column["holds"] for column in labels)
+
+
+def test_messages_speak_of_the_page_not_of_the_shell():
+    assert in_words("name them with --labels") == "name them with --labels"  # only what the page has a word for
+    assert "--" not in in_words("correct it, or use --normalise if its cells are counts or amounts.")
+    assert "--" not in in_words("leave it out of --labels, or use --hidden none if its zeros are true ones.")
