@@ -37,6 +37,13 @@ def unserved(monkeypatch):
     return configs
 
 
+def test_the_page_is_opened_in_a_browser(unserved, monkeypatch):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    run = CliRunner().invoke(main, ["app", "--port", "0"])
+    assert opened == [run.output.split()[2]]
+
+
 def test_to_listen_to_the_network_is_warned_of(unserved):
     inside = CliRunner().invoke(main, ["app", "--no-open", "--port", "0"])
     assert (inside.exit_code, "Warning" in inside.output) == (0, False)

@@ -1,6 +1,7 @@
 """``hidldl app``: the same in a web page."""
 
 import socket
+import threading
 import webbrowser
 from importlib.util import find_spec
 
@@ -44,7 +45,8 @@ def app(host: str, port: int | None, open_browser: bool, max_megabytes: int) -> 
             timeout_graceful_shutdown=3,
         )
         if open_browser:
-            webbrowser.open(address)
+            # A browser of the terminal comes back only when it is left, and needs the page before that.
+            threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
         try:
             uvicorn.Server(config).run(sockets=[listener])
         except KeyboardInterrupt:
