@@ -160,6 +160,21 @@ def test_what_is_wrong_is_said_where_it_is_wrong(open_app, tmp_path):
     shown(page, "result")
 
 
+def test_a_sheet_of_a_workbook_is_chosen(open_app, table, tmp_path):
+    path = tmp_path / "faces.xlsx"
+    with pd.ExcelWriter(path) as writer:
+        pd.DataFrame({"about": ["made by hand"]}).to_excel(writer, sheet_name="Notes", index=False)
+        pd.read_csv(table).to_excel(writer, sheet_name="--Faces & <b>", index=False)
+    page = open_app()
+    page.locator("#file").set_input_files(path)
+    page.locator("#sheet").select_option("--Faces & <b>")
+    page.locator("#read-sheet").click()
+    shown(page, "columns")
+    run_quickly(page)
+    shown(page, "result")
+    assert page.locator("#sheets").is_hidden()
+
+
 def test_the_sample_by_keyboard_only(open_app):
     page = open_app()
 

@@ -230,7 +230,7 @@ def test_there_is_room_for_a_few_tables(client):
 
 
 SOME_MALFORMED = [
-    "empty", "row too short", "Latin-1", "PDF", "web page", "no header", "workbook with several sheets",
+    "empty", "row too short", "Latin-1", "PDF", "web page", "no header", "workbook with a title",
     "workbook with entities", "no labels", "no features",
 ]  # fmt: skip
 

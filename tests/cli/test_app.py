@@ -1,6 +1,7 @@
 """``hidldl app`` at the shell: it says where the page is, and ends without a trace."""
 
 import os
+import queue
 import signal
 import socket
 import subprocess
@@ -38,10 +39,10 @@ def unserved(monkeypatch):
 
 
 def test_the_page_is_opened_in_a_browser(unserved, monkeypatch):
-    opened = []
-    monkeypatch.setattr("webbrowser.open", opened.append)
+    opened = queue.Queue()
+    monkeypatch.setattr("webbrowser.open", opened.put)
     run = CliRunner().invoke(main, ["app", "--port", "0"])
-    assert opened == [run.output.split()[2]]
+    assert opened.get(timeout=5) == run.output.split()[2]
 
 
 def test_to_listen_to_the_network_is_warned_of(unserved):

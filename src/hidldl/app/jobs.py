@@ -23,7 +23,7 @@ from hidldl.app.words import in_words
 from hidldl.tables.sources import TableError, split_suffix
 
 logger = logging.getLogger(__name__)
-State: TypeAlias = Literal["new", "reading", "ready", "running", "done"]
+State: TypeAlias = Literal["new", "reading", "choosing", "ready", "running", "done"]
 MOST_JOBS = 8
 IDLE_SECONDS = 900.0
 """An open page asks once a minute; one that is silent for so long is gone."""
@@ -48,6 +48,8 @@ class Job:
     folder: Path
     id: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     table: Path | None = None
+    sheet: str | None = None
+    sheets: list[str] = field(default_factory=list)
     state: State = "new"
     what: str = ""
     share: float = 0.0
@@ -97,19 +99,24 @@ class Job:
 
     async def _read(self) -> None:
         assert self.table is not None
-        said, problem = await self._run("hidldl.app.overview", "--", self.table.name, self.name)
-        self.overview = None if problem else json.loads(said)
-        self.state, self.problem = ("new" if problem else "ready"), problem
+        said, self.problem = await self._run("hidldl.app.overview", *self._of_sheet(), "--", self.table.name, self.name)
+        found = {} if self.problem else json.loads(said)
+        self.sheets = found.get("sheets", [])
+        self.overview = None if self.problem or self.sheets else found
+        self.state = "ready" if self.overview else "choosing" if self.sheets else "new"
 
     async def _recover(self, options: Sequence[str]) -> None:
         assert self.table is not None
         self._remove_results()
         files = ("-o", RESULTS["csv"], "--report", RESULTS["report"], "--model", RESULTS["model"])
         called = ("--name", self.name, "--progress", "json", "--quiet")
-        _, problem = await self._run("hidldl", "recover", self.table.name, *options, *files, *called)
+        _, problem = await self._run("hidldl", "recover", self.table.name, *self._of_sheet(), *options, *files, *called)
         if problem:
             self._remove_results()
         self.state, self.problem = ("ready" if problem else "done"), problem
+
+    def _of_sheet(self) -> tuple[str, ...]:
+        return () if self.sheet is None else ("--sheet", self.sheet)
 
     async def _run(self, module: str, *arguments: str) -> tuple[bytes, str]:
         """Run a module in the job's folder; what it printed, and in what it ended if not well."""

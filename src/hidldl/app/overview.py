@@ -15,15 +15,23 @@ from hidldl.cli.recover import one_line_errors, quiet_warnings
 from hidldl.tables.columns import MOST_DISTINCT, Column
 from hidldl.tables.planning import Options, Plan
 from hidldl.tables.reading import TableError, open_table
+from hidldl.tables.workbook import SeveralSheetsError
 
 SHOWN_ROWS = 5
 SHOWN_COLUMNS = 60
 LONGEST_CELL = 60
 
 
-def overview(path: Path, name: str) -> dict[str, Any]:
-    """Rows, columns with the roles guessed for them, the first rows; ``problem`` if roles cannot be guessed."""
-    with open_table(path, name=name) as table:
+def overview(path: Path, name: str, sheet: str | None = None) -> dict[str, Any]:
+    """Rows, columns with the roles guessed for them, the first rows; ``problem`` if roles cannot be guessed.
+
+    Of a workbook in which a sheet has to be chosen, only ``sheets``.
+    """
+    try:
+        table = open_table(path, name=name, sheet=sheet)
+    except SeveralSheetsError as error:
+        return {"sheets": error.titles}
+    with table:
         columns = table.scan()
         first = next(table.chunks(SHOWN_ROWS, as_text=table.columns[:SHOWN_COLUMNS]))
         plan, problem = None, None
@@ -82,11 +90,12 @@ def _cells(rows: pd.DataFrame) -> list[list[str | None]]:
 
 
 @click.command()
+@click.option("--sheet")
 @click.argument("path", type=click.Path(path_type=Path))
 @click.argument("name")
-def main(path: Path, name: str) -> None:
+def main(path: Path, name: str, sheet: str | None) -> None:
     with one_line_errors(), quiet_warnings():
-        click.echo(json.dumps(overview(path, name)))
+        click.echo(json.dumps(overview(path, name, sheet)))
 
 
 if __name__ == "__main__":

@@ -51,19 +51,25 @@
   }
 
   // 1. The table.
-  async function handIn(request, said) {
+  function handIn(request, said) {
     forget();
     show("table");
+    read(async () => { job = (await request()).id; }, said);
+  }
+
+  async function read(begin, said) {
     tell("table-problem");
     tell("reading", said);
+    at("sheets").hidden = true;
     busy(true);
     try {
-      job = (await request()).id;
+      await begin();
       const state = await settled("reading");
       if (!state) return;
       if (state.problem) throw new Error(state.problem);
       overview = state.overview;
-      showColumns(state.name);
+      if (state.state === "choosing") offer(state.sheets);
+      else showColumns(state.name);
     } catch (error) {
       forget();
       tell("table-problem", error.message);
@@ -72,6 +78,12 @@
       busy(false);
       at("file").value = "";
     }
+  }
+
+  function offer(sheets) {
+    at("sheet").replaceChildren(...sheets.map(title => element("option", { value: title }, title)));
+    at("sheets").hidden = false;
+    at("sheet").focus();
   }
 
   function busy(is) {
@@ -254,6 +266,7 @@
 
   function leave(message = "") {
     forget();
+    at("sheets").hidden = true;
     at("report").removeAttribute("src");
     show("table");
     tell("table-problem", message);
@@ -264,6 +277,7 @@
 
   // Files come by the button or are dropped anywhere.
   at("file").addEventListener("change", () => at("file").files[0] && upload(at("file").files[0]));
+  at("read-sheet").addEventListener("click", () => read(() => post(ofJob("/sheet?name=" + encodeURIComponent(at("sheet").value))), `Reading ${at("sheet").value} …`));
   at("sample").addEventListener("click", () => handIn(() => post("sample"), "Making the sample …"));
   for (const kind of ["dragover", "dragleave", "drop"]) addEventListener(kind, event => {
     event.preventDefault();

@@ -96,6 +96,7 @@ class _Requests:
             Route("/jobs", self.upload, methods=["POST"]),
             Route("/sample", self.sample, methods=["POST"]),
             Route("/jobs/{id}", self.with_job(self.state)),
+            Route("/jobs/{id}/sheet", self.with_job(self.choose_sheet), methods=["POST"]),
             Route("/jobs/{id}/run", self.with_job(self.run), methods=["POST"]),
             Route("/jobs/{id}/cancel", self.with_job(self.cancel), methods=["POST"]),
             Route("/jobs/{id}/forget", self.with_job(self.forget), methods=["POST"]),
@@ -149,13 +150,21 @@ class _Requests:
         return JSONResponse({"id": job.id}, 201)
 
     async def state(self, request: Request, job: Job) -> Response:
-        shown = ("name", "state", "what", "share", "problem", "cancelled")
+        shown = ("name", "state", "what", "share", "problem", "cancelled", "sheets")
         said = {name: getattr(job, name) for name in shown}
         if "overview" in request.query_params:
             said["overview"] = job.overview
         if job.state == "done":
             said["files"] = [which for which in RESULTS if which != "xlsx" or self._can_write_excel(job)]
         return JSONResponse(said)
+
+    async def choose_sheet(self, request: Request, job: Job) -> Response:
+        sheet = request.query_params.get("name")
+        if job.state != "choosing" or sheet not in job.sheets:
+            return _problem(422, "There is no such sheet to choose.")
+        job.sheet = sheet
+        job.read()
+        return JSONResponse({}, 202)
 
     async def run(self, request: Request, job: Job) -> Response:
         if job.overview is None or job.state not in ("ready", "done"):

@@ -11,7 +11,6 @@ _WORDS = {
     "use --hidden none": "choose “(none is hidden)” for hidden labels",
     "use --normalise": "choose “amounts, to divide by their sums” for label cells",
     "leave out --intervals": "leave out the intervals",
-    "name the one to read with sheet": "save the one to read as a file of its own",
     "--hidden": "the mark of hidden labels",
 }
 _OPTIONS = re.compile("|".join(re.escape(option) for option in _WORDS))

@@ -22,6 +22,14 @@ _UNCOMPUTED = re.compile(
 )
 
 
+class SeveralSheetsError(TableError):
+    """More than one sheet has content; ``titles`` are theirs."""
+
+    def __init__(self, message: str, titles: list[str]) -> None:
+        super().__init__(message)
+        self.titles = titles
+
+
 def write_sheet(path: Path, name: str, sheet: str | None, target: Path) -> None:
     """Write one sheet's values as CSV; row 1 is the first below its header."""
     try:
@@ -67,7 +75,8 @@ def _choose(sheets: list[Any], name: str, wanted: str | None) -> Any:
     if not chosen:
         raise TableError(f"{name} is empty.")
     if len(chosen) > 1:
-        raise TableError(f"{name} has several sheets ({titles}); name the one to read with sheet.")
+        message = f"{name} has several sheets ({titles}); name the one to read with sheet."
+        raise SeveralSheetsError(message, [sheet.title for sheet in chosen])
     return chosen[0]
 
 
