@@ -7,11 +7,8 @@ beside the tree as JSON; in a ``.json`` file they are base64 text inside it. No 
 import base64
 import io
 import json
-import os
-import tempfile
+import warnings
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from os import PathLike
@@ -26,9 +23,11 @@ from sklearn.utils.validation import check_is_fitted
 from hidldl import __version__
 from hidldl.base import _DistributionEstimator
 from hidldl.recovery.following import FollowingLearner
+from hidldl.replacing import replacing
 
 FORMAT = "hidldl model 1"
 MOST_BYTES = 2**31
+MOST_FEATURES = 10**7
 """No model of ours is that large."""
 CLASSES = {
     **dict.fromkeys(("Estimates", "LatentModel", "Parameters"), "recovery.latent"),
@@ -82,11 +81,11 @@ def save_model(path: str | PathLike[str], model: Any, about: dict[str, Any] | No
     with replacing(path) as target:
         if path.suffix == ".json":
             tree["arrays"] = [base64.b64encode(_npy(array)).decode("ascii") for array in arrays]
-            target.write_text(json.dumps(tree), encoding="utf-8")
+            target.write_text(json.dumps(tree, allow_nan=False), encoding="utf-8")
             return
         with target.open("wb") as file:
             members: Any = {f"array{k}": array for k, array in enumerate(arrays)}
-            np.savez(file, tree=np.array(json.dumps(tree)), **members)
+            np.savez(file, tree=np.array(json.dumps(tree, allow_nan=False)), **members)
 
 
 def load_model(path: str | PathLike[str]) -> tuple[Any, Any]:
@@ -102,9 +101,7 @@ def load_model(path: str | PathLike[str]) -> tuple[Any, Any]:
         if tree["format"] != FORMAT:
             raise ModelFileError(f"{path.name} is a model of another release ({tree['version']}); save it again.")
         model, about = _decode(tree["model"], arrays), _decode(tree["about"], arrays)
-        if not isinstance(model, _DistributionEstimator):
-            raise TypeError
-        model._check_loaded()
+        _refuse_useless(model)
     except ModelFileError:
         raise
     except Exception as error:  # whatever a damaged or hostile file makes of itself
@@ -114,24 +111,17 @@ def load_model(path: str | PathLike[str]) -> tuple[Any, Any]:
     return model, about
 
 
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A file to write that takes the path's place when all went well; otherwise nothing changes."""
-    try:
-        handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=".hidldl-", suffix=path.suffix)
-    except OSError as error:
-        raise OSError(f"{path} cannot be written: {error.strerror}.") from error
-    os.close(handle)
-    target = Path(name)
-    try:
-        yield target
-        # As other programs would have made it: the temporary file is for its owner only.
-        mask = os.umask(0)
-        os.umask(mask)
-        target.chmod(0o666 & ~mask)
-        target.replace(path)
-    finally:
-        target.unlink(missing_ok=True)
+def _refuse_useless(model: Any) -> None:
+    """Refuse what does not predict: a file may hold parts of the right names that do not fit together."""
+    if not isinstance(model, _DistributionEstimator) or not 0 < model.n_features_in_ <= MOST_FEATURES:
+        raise TypeError
+    model._check_loaded()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        predicted = np.asarray(model.predict(np.zeros((1, model.n_features_in_))))
+    labels = model.label_names_
+    if not np.allclose(predicted.sum(), 1, atol=1e-3) or (labels is not None and len(labels) != predicted.shape[1]):
+        raise ValueError
 
 
 def _refuse_suffix(path: Path) -> None:
@@ -146,18 +136,35 @@ def _npy(array: np.ndarray) -> bytes:
 
 
 def _read_json(path: Path) -> tuple[Any, list[np.ndarray]]:
-    tree = json.loads(path.read_text(encoding="utf-8"))
+    tree = _parsed(path.read_text(encoding="utf-8"))
     members = [io.BytesIO(base64.b64decode(text, validate=True)) for text in tree["arrays"]]
-    return tree, [np.load(member, allow_pickle=False) for member in members]
+    return tree, [_plain(np.load(member, allow_pickle=False)) for member in members]
 
 
 def _read_npz(path: Path) -> tuple[Any, list[np.ndarray]]:
     with zipfile.ZipFile(path) as archive:
-        # Ours are not compressed: none can be larger than it looks.
-        if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
-            raise zipfile.BadZipFile
-    with np.load(path, allow_pickle=False) as members:
-        return json.loads(str(members["tree"])), [members[f"array{k}"] for k in range(len(members.files) - 1)]
+        members = archive.infolist()
+    # Ours are not compressed and do not overlap: none can be larger than it looks.
+    is_stored = all(member.compress_type == zipfile.ZIP_STORED for member in members)
+    if not is_stored or sum(member.file_size for member in members) > path.stat().st_size:
+        raise zipfile.BadZipFile
+    with np.load(path, allow_pickle=False) as arrays:
+        names = [f"array{k}" for k in range(len(members) - 1)]
+        return _parsed(str(arrays["tree"])), [_plain(arrays[name]) for name in names]
+
+
+def _parsed(text: str) -> Any:
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is no number of a model.")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def _plain(array: Any) -> np.ndarray:
+    """The array, if it holds what ``_encode`` writes."""
+    if array.dtype.kind not in ARRAY_KINDS or not (array.dtype.kind != "f" or np.isfinite(array).all()):
+        raise ValueError
+    return array
 
 
 def _encode(value: Any, arrays: list[np.ndarray]) -> Any:

@@ -71,9 +71,10 @@ class LatentModel:
     def check(self) -> None:
         """Refuse parts that do not fit together, as a damaged file may have."""
         m, p = len(self.estimates.intercept), len(self.regression.center)
-        shapes = (self.estimates.S.shape, self.estimates.coef.shape, self.regression.factor.shape)
-        numbers = (*vars(self.estimates).values(), self.regression.center, self.regression.factor)
-        if shapes != ((m, m), (p, m), (p, p)) or not all(np.isfinite(part).all() for part in numbers):
+        squares = (self.regression.gram, self.regression.factor)
+        shapes = (self.estimates.S.shape, self.estimates.coef.shape, *(square.shape for square in squares))
+        numbers = (*vars(self.estimates).values(), self.regression.center, *squares)
+        if shapes != ((m, m), (p, m), (p, p), (p, p)) or not all(np.isfinite(part).all() for part in numbers):
             raise ValueError("the parts of the model do not fit together.")
 
     def prior(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
