@@ -1,68 +1,194 @@
-"""Columns as users name them, whatever they are called."""
+"""Which columns are for what: as told, and as guessed."""
 
-import json
+from io import StringIO
 
+import numpy as np
+import pandas as pd
 import pytest
-from click.testing import CliRunner
 
-from hidldl.cli import main
-from hidldl.tables.planning import Options, Plan
-from hidldl.tables.reading import TableError, open_table
+from hidldl.tables.columns import Tally
+from hidldl.tables.roles import Roles, assign_roles
+from hidldl.tables.sources import TableError
 
-AWKWARD = ["a,b", "c..d", "*", '["a"]', " spaced ", "--hidden"]
-
-
-@pytest.fixture
-def path(tmp_path):
-    """Six label columns with names that mean something else in a text, and two columns that could name the rows."""
-    header = ",".join(['"' + name.replace('"', '""') + '"' for name in AWKWARD])
-    rows = [
-        f"r{i},s{i},{i % 3},{0.1 * (i % 4):.1f}," + ",".join("1" if j == i % 6 else "0" for j in range(6))
-        for i in range(24)
-    ]
-    path = tmp_path / "awkward.csv"
-    path.write_text("\n".join([f"name,key,x,y,{header}", *rows]) + "\n", encoding="utf-8")
-    return path
+SHARES = np.random.default_rng(0).dirichlet([2, 2, 2], 30)
 
 
-def roles(path, **told):
-    with open_table(path) as table:
-        return Plan.of(table, Options(**told)).roles
+def roles(frame: pd.DataFrame, **told) -> Roles:
+    frame = frame.set_axis(pd.RangeIndex(1, len(frame) + 1))
+    tally = Tally(tuple(frame.columns))
+    tally.add(frame)
+    return assign_roles("t.csv", tally.columns(), frame, **told)
 
 
-def test_a_list_names_columns_exactly(path):
-    assert roles(path, labels=AWKWARD[:3]).labels == ("a,b", "c..d", "*")
-    with pytest.raises(TableError, match=r"no column 'x\*' \(--features\)"):
-        roles(path, labels=AWKWARD, features=["x*"])
+def table(**columns) -> pd.DataFrame:
+    """30 rows: the columns given, then shares a, b and c."""
+    return pd.DataFrame(columns, index=range(30)).join(pd.DataFrame(SHARES, columns=["a", "b", "c"]))
 
 
-def test_a_text_is_still_names_patterns_and_ranges(path):
-    assert roles(path, labels="5..10", features="[xy]").features == ("x", "y")
-    assert roles(path, labels="5..10", features="x,y").features == ("x", "y")
+X = np.linspace(-1, 5, 30)
 
 
-def test_the_shell_takes_a_json_list(path):
-    run = CliRunner().invoke(main, ["recover", str(path), "--check", "--labels", json.dumps(AWKWARD), "--name", "mine"])
-    assert run.exit_code == 0, run.output
-    assert f"labels (6): {', '.join(AWKWARD)}" in run.output
-    assert run.output.startswith("mine: 24 rows")
+@pytest.mark.parametrize(
+    "labels", ["a,b,c", " a , b,c,", "a..c", "3..5", "[abc]", "a,[bc]", "b..c,a", "a,a..c"], ids=lambda told: told
+)
+def test_labels_as_told(labels):
+    found = roles(table(x=X, y=X**2), labels=labels)
+    assert sorted(found.labels) == ["a", "b", "c"]
+    assert found.numbers == ("x", "y")
+    assert found.row_names is None
 
 
-@pytest.mark.parametrize("wrong", ['["a,b"', '["a,b", 3]', '["a,b"] and more'])
-def test_a_list_that_is_none_is_one_line(path, wrong):
-    run = CliRunner().invoke(main, ["recover", str(path), "--check", "--labels", wrong])
-    assert run.exit_code == 2
-    assert "not a list of names" in run.output.splitlines()[-1]
+def test_a_name_with_a_comma_or_a_star_is_a_name():
+    frame = table(x=X).rename(columns={"a": "a, or b", "b": "2..3"})
+    assert roles(frame, labels="2..3,c").labels == ("2..3", "c")
+    with pytest.raises(TableError, match="one label column"):
+        roles(frame, labels="a, or b")
 
 
-def test_no_column_names_the_rows_if_that_is_said(path):
-    assert roles(path, labels=AWKWARD).row_names == "name"
-    assert roles(path, labels=AWKWARD, row_names=False).row_names is None
-    run = CliRunner().invoke(main, ["recover", str(path), "--check", "--labels", json.dumps(AWKWARD), "--no-id"])
-    assert "rows are named" not in run.output
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ({"labels": "a,nope"}, "no column 'nope' \\(--labels\\); its columns are 'x', 'a', 'b', 'c'"),
+        ({"labels": "c..a"}, "no column 'c..a'"),
+        ({"labels": "1..9"}, "no column '1..9'"),
+        ({"labels": "a..c", "features": "x,a"}, "'a' cannot be a feature too"),
+        ({"labels": "a..c", "row_names": "a"}, "'a' cannot be both"),
+        ({"labels": "a..c", "row_names": "z"}, "no column 'z' \\(--id\\)"),
+        ({"labels": "x,a,b,c"}, "no feature columns"),
+    ],
+)
+def test_what_cannot_be_is_refused(told, says):
+    with pytest.raises(TableError, match=says):
+        roles(table(x=X), **told)
 
 
-def test_a_column_that_is_asked_for_as_a_feature_does_not_name_the_rows(tmp_path):
-    path = tmp_path / "numbered.csv"
-    path.write_text("id,a,b\n" + "".join(f"{i},{i % 2},{1 - i % 2}\n" for i in range(9)))
-    assert roles(path, labels="a,b", features="id").features == ("id",)
+NAMED = {
+    "texts in the first column": ("face", [f"f{i}" for i in range(30)]),
+    "numbers of rows": ("face", range(7, 37)),
+    "a column called id": ("id", np.random.default_rng(0).permutation(30)),
+    "a column called so": ("Film_ID", [f"tt{i}" for i in range(30)]),
+    "names that come twice": ("word", ["same", "same", *(f"w{i}" for i in range(28))]),
+    "no name": ("", range(30)),
+}
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_row_names_are_guessed_and_said(case):
+    name, values = NAMED[case]
+    found = roles(table(**{name: values, "x": X}))
+    assert found.row_names == name
+    assert found.numbers == ("x",)
+    assert any("rows are named by" in note for note in found.notes)
+
+
+NOT_NAMES = {
+    "a number": X,
+    "a category": ["old", "new"] * 15,
+    "whole numbers in any order": np.random.default_rng(0).permutation(30),
+    "numbers with an odd cell": ["many", *map(str, range(29))],
+}
+
+
+@pytest.mark.parametrize("case", NOT_NAMES)
+def test_other_columns_name_no_rows(case):
+    assert roles(table(y=NOT_NAMES[case], x=X)).row_names is None
+
+
+def test_a_title_that_is_not_the_first_column():
+    assert roles(table(x=X, title=[f"Film {i}" for i in range(30)])).row_names == "title"
+
+
+def test_labels_are_guessed_by_their_sums():
+    assert roles(table(x=X)).labels == ("a", "b", "c")
+    assert roles(table(x=np.abs(X))).labels == ("a", "b", "c")
+    first = table(x=np.abs(X))[["a", "b", "c", "x"]]
+    assert roles(first).labels == ("a", "b", "c")
+    percent = table(x=np.abs(X))
+    percent[["a", "b", "c"]] = (100 * percent[["a", "b", "c"]]).round(1)
+    assert roles(percent).labels == ("a", "b", "c")
+
+
+def test_gaps_and_rows_without_labels_do_not_hinder_the_guess():
+    frame = table(x=np.abs(X))
+    frame.loc[:20, "a"] = np.nan
+    frame[["a", "b", "c"]] = frame[["a", "b", "c"]].div(frame[["a", "b", "c"]].sum(axis=1), axis=0)
+    frame.loc[:5, ["a", "b", "c"]] = np.nan
+    assert roles(frame).labels == ("a", "b", "c")
+
+
+def test_features_that_sum_to_1_too_are_no_labels():
+    """A histogram, and indicators of a category, beside labels with gaps or with zeros for them."""
+    histogram = pd.DataFrame(np.random.default_rng(3).dirichlet(np.ones(6), 30)).add_prefix("h")
+    indicators = pd.DataFrame(np.eye(5)[np.arange(30) % 5]).add_prefix("i")
+    shares = pd.DataFrame(SHARES, columns=["a", "b", "c"])
+    for hidden in (np.nan, 0.0):
+        shares["a"] = shares["a"].mask(np.arange(30) % 2 == 0, hidden)
+        shares = shares.div(shares.sum(axis=1), axis=0)
+        for parts in ([histogram, indicators, shares], [shares, indicators, histogram]):
+            assert roles(pd.concat(parts, axis=1)).labels == ("a", "b", "c")
+        shares = shares.fillna(0)
+
+
+def test_rounded_shares_are_shares():
+    frame = table(x=X)
+    assert roles(frame.round({"a": 2, "b": 2, "c": 2})).labels == ("a", "b", "c")
+
+
+def test_zeros_beside_the_labels_are_none_of_them():
+    frame = table(x=X, nothing=[0, *[0] * 29])
+    assert roles(frame).labels == ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["votes_1", "votes_2", "votes_3"],
+        ["1 star", "2 stars", "3 stars"],
+        ["Rating: low", "Rating: mid", "Rating: high"],
+        ["emotion.joy", "emotion.fear", "emotion.awe"],
+    ],
+)
+def test_counts_are_guessed_by_their_names(names):
+    counts = np.random.default_rng(1).integers(0, 50, (30, 3))
+    frame = pd.DataFrame({"year": np.random.default_rng(2).integers(1950, 2020, 30), "x": X})
+    assert roles(frame.join(pd.DataFrame(counts, columns=names))).labels == tuple(names)
+
+
+def test_what_cannot_be_guessed_is_asked_for():
+    frame = pd.DataFrame({"x": X, "y": X**2, "z": X**3})
+    with pytest.raises(TableError, match=r"does not show which columns are labels.*--labels; its columns are 'x'"):
+        roles(frame)
+
+
+def test_columns_that_are_no_features_are_left_out_and_said():
+    frame = table(
+        x=X,
+        empty=np.nan,
+        same=[3, *[3] * 29],
+        unit=["1 mm", *map(str, range(29))],
+        genre=["old", None, "new"] * 10,
+        gappy=np.where(X > 0, 1.0, np.nan),
+        text=[f"a comment {i}" for i in range(29)] + ["a comment 1"],
+    )
+    frame = pd.concat([frame] * 2, ignore_index=True)
+    frame["text"] = [f"a comment {i}" for i in range(60)]
+    found = roles(frame)
+    assert found.numbers == ("x", "gappy")
+    assert found.categories == ("genre",)
+    assert dict(found.left_out) == {
+        "empty": "it is empty",
+        "same": "it is the same in every row",
+        "unit": "it holds '1 mm' in row 1 among numbers",
+        "text": "it is text with 60 different values, not a category",
+    }
+    assert sum("is left out" in note for note in found.notes) == 4
+    with pytest.raises(TableError, match="'text' cannot be a feature: it is text with 60"):
+        roles(frame, features="x,text")
+
+
+@pytest.mark.parametrize(("cell", "says"), [("many", "is not a number"), ("45%", "write 0.45"), ("1,5", "two ways")])
+def test_text_among_labels_is_named(cell, says):
+    frame = pd.read_csv(StringIO(table(x=X).to_csv(index=False)), dtype={"b": str})
+    frame.loc[4, "b"] = cell
+    with pytest.raises(TableError, match=rf"label column 'b' of t.csv holds '{cell}' in row 5, .*{says}"):
+        roles(frame, labels="a..c")

@@ -22,6 +22,7 @@ from hidldl.app.guard import Guard
 from hidldl.app.jobs import IDLE_SECONDS, RESULTS, BusyError, Job, Jobs, TooLargeError
 from hidldl.app.options import options_of
 from hidldl.app.sample import write_sample
+from hidldl.replacing import replacing
 from hidldl.tables.reading import TableError, open_table
 from hidldl.tables.sources import split_suffix
 from hidldl.tables.writing import MOST_EXCEL_ROWS, open_writer
@@ -215,7 +216,7 @@ class _Requests:
 
 def _write_excel(recovered: Path, path: Path, named: bool) -> None:
     """The recovered table as a workbook; names of rows, in the first column, stay as they are written."""
-    with open_table(recovered) as table, open_writer(path) as writer:
+    with open_table(recovered) as table, replacing(path) as target, open_writer(path, target) as writer:
         for rows in table.chunks(as_text=table.columns[:1] if named else ()):
             writer.write(rows)
 

@@ -6,15 +6,9 @@ from time import perf_counter
 
 import click
 
-from hidldl.cli.recover import (
-    facts_of,
-    one_line_errors,
-    quiet_warnings,
-    refuse_targets,
-    say,
-    table_options,
-    write_all,
-)
+from hidldl.cli.errors import one_line_errors
+from hidldl.cli.recover import page_of, quiet_warnings, table_options
+from hidldl.cli.results import Targets, say, write_results
 
 
 @click.command()
@@ -22,11 +16,13 @@ from hidldl.cli.recover import (
 @click.option("--model", required=True, type=click.Path(dir_okay=False, path_type=Path),
               help="The model that 'hidldl recover --model' saved.")  # fmt: skip
 @click.option("--id", "row_names", help="The column that names the rows; that of the model's table by default.")
+@click.option("--normalise", is_flag=True, help="Divide each row by its sum: its cells are counts or amounts.")
 @table_options
 def predict(
     table: Path,
     model: Path,
     row_names: str | None,
+    normalise: bool,
     output: Path | None,
     kind: str | None,
     sheet: str | None,
@@ -43,19 +39,25 @@ def predict(
 
     TABLE needs the feature columns that the model was fitted with. Labels that it has are used where the method can.
     """
-    from hidldl.cli.progress import shown_progress
-    from hidldl.tables.model_files import TablePrediction
-    from hidldl.tables.reading import open_table
-
     started = perf_counter()
+    targets = Targets(output, report)
     with one_line_errors(), ExitStack() as stack:
+        from hidldl.cli.progress import shown_progress
+        from hidldl.tables.model_files import TablePrediction
+        from hidldl.tables.reading import open_table
+
         source = stack.enter_context(open_table(table, kind=kind, sheet=sheet))
-        refuse_targets(output, report, None)
+        targets.check(table, model)
         stack.enter_context(quiet_warnings())
         told = stack.enter_context(shown_progress(progress))
-        prediction = TablePrediction.of(model, source, row_names=row_names, level=level, n_jobs=jobs)
-        facts = facts_of(prediction, level)
-        write_all(prediction.pieces(told), prediction.plan.roles, output, report, facts, started)
-        stack.close()
-        if not quiet:
-            say(prediction.notes, output, report, None)
+        prediction = TablePrediction.of(
+            model, source, row_names=row_names, normalise=normalise, level=level, n_jobs=jobs
+        )
+        done = write_results(
+            targets,
+            prediction.pieces(told),
+            prediction.plan.roles,
+            page=lambda summary: page_of(prediction, summary, level, perf_counter() - started),
+        )
+    if not quiet:
+        say(prediction.notes, done, targets)

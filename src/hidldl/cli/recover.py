@@ -12,30 +12,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from hidldl.cli.errors import one_line_errors
+from hidldl.cli.results import Targets, echo_wrapped, say, write_results
+
 if TYPE_CHECKING:
     from hidldl.tables.model_files import TablePrediction
     from hidldl.tables.planning import Options
-    from hidldl.tables.recovering import RecoveredRows, TableRecovery
-    from hidldl.tables.roles import Roles
+    from hidldl.tables.reading import Table
+    from hidldl.tables.recovering import TableRecovery
+    from hidldl.tables.summary import Summary
 
+MOST_LISTED = 40
 METHOD_NAMES = ("bayes", "hidldl", "meanfill", "incomldl", "incomldlprox", "winldl", "ldlldm")
-
-
-class WrongInput(click.ClickException):
-    """Something that the user can put right; one line."""
-
-    exit_code = 2
-
-
-@contextmanager
-def one_line_errors() -> Iterator[None]:
-    """What is wrong with a file or an option, as one line and exit status 2; Ctrl-C leaves nothing half done."""
-    try:
-        yield
-    except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
-        raise WrongInput(" ".join(str(error).split()) or type(error).__name__) from error
-    except KeyboardInterrupt:
-        raise click.ClickException("interrupted; nothing was written.") from None
 
 
 def _parameter(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
@@ -143,51 +131,35 @@ def recover(
     Columns are guessed where you do not name them, and the guess is said. The output has the column that names the
     rows, every label's share, and how much of the row was hidden; what was observed keeps its proportions.
     """
-    from hidldl.cli.progress import shown_progress
-    from hidldl.tables.planning import Options
-    from hidldl.tables.reading import open_table
-
     started = perf_counter()
-    named: str | Literal[False] | None = False if no_id else row_names
-    options = Options(labels, features, named, hidden, normalise, method, parameters, level, seed, jobs)
+    targets = Targets(output, report, model)
     with one_line_errors(), ExitStack() as stack:
+        from hidldl.cli.progress import shown_progress
+        from hidldl.tables.planning import Options
+        from hidldl.tables.reading import open_table
+
+        named: str | Literal[False] | None = False if no_id else row_names
+        options = Options(labels, features, named, hidden, normalise, method, parameters, level, seed, jobs)
         source = stack.enter_context(open_table(table, kind=kind, sheet=sheet, name=name))
         if check:
             _say_plan(source, options)
             return
+        targets.check(table)
+        from hidldl.tables.model_files import save_table_model
         from hidldl.tables.recovering import TableRecovery
 
-        refuse_targets(output, report, model)
         stack.enter_context(quiet_warnings())
         told = stack.enter_context(shown_progress(progress))
         recovery = TableRecovery.of(source, options, told)
-        facts = facts_of(recovery, level)
-        write_all(recovery.pieces(told), recovery.plan.roles, output, report, facts, started)
-        if model is not None:
-            _save(recovery, model)
-        stack.close()
-        if not quiet:
-            say(recovery.notes, output, report, model)
-
-
-def refuse_targets(output: Path | None, report: Path | None, model: Path | None) -> None:
-    """What cannot be written is told before the work, not after it."""
-    from hidldl.tables.reading import TableError
-    from hidldl.tables.writing import check_target
-
-    if output is None and report is None and model is None:
-        raise TableError("nothing to write; name an output file (-o recovered.csv), a --report or both.")
-    if output is not None:
-        check_target(output)
-    for path, suffixes in ((report, (".html", ".htm")), (model, (".npz", ".json"))):
-        if path is not None and path.suffix not in suffixes:
-            raise TableError(f"{path.name} must end in {' or '.join(suffixes)}.")
-        if path is not None and not path.absolute().parent.is_dir():
-            raise TableError(f"{path} cannot be written: there is no folder {path.parent.name!r}.")
-    if report is not None:
-        from hidldl.reports.page import load_template
-
-        load_template("recovery.html.j2")
+        done = write_results(
+            targets,
+            recovery.pieces(told),
+            recovery.plan.roles,
+            page=lambda summary: page_of(recovery, summary, level, perf_counter() - started),
+            save=lambda path: save_table_model(path, recovery),
+        )
+    if not quiet:
+        say(recovery.notes, done, targets)
 
 
 @contextmanager
@@ -198,49 +170,18 @@ def quiet_warnings() -> Iterator[None]:
         yield
 
 
-def write_all(
-    pieces: "Iterator[RecoveredRows]",
-    roles: "Roles",
-    output: Path | None,
-    report: Path | None,
-    facts: Callable[[float], Any],
-    started: float,
-) -> None:
-    """The result and the page, both complete or not at all."""
-    from hidldl.reports.recovery_page import recovery_page
-    from hidldl.saving import replacing
-    from hidldl.tables.summary import Summarizer
-    from hidldl.tables.writing import as_frame, open_writer
-
-    labels, row_names = roles.labels, roles.row_names
-    summarizer = Summarizer(labels)
-    with ExitStack() as stack:
-        page = None if report is None else stack.enter_context(replacing(report))
-        writer = None if output is None else stack.enter_context(open_writer(output))
-        for rows in pieces:
-            if writer is not None:
-                writer.write(as_frame(rows, labels, row_names))
-            if page is not None:
-                names = (
-                    [f"row {number}" for number in rows.numbers] if rows.names is None else list(map(str, rows.names))
-                )
-                summarizer.add(names, rows.D_obs, rows.observed, rows.distributions, rows.low, rows.high)
-        if page is not None:
-            text = recovery_page(summarizer.finish(), facts(perf_counter() - started))
-            page.write_text(text, encoding="utf-8")
-
-
-def facts_of(recovery: "TableRecovery | TablePrediction", level: float | None) -> Callable[[float], Any]:
-    """What the page says beside the figures, once it is known how long all took."""
-    from hidldl.reports.recovery_page import Facts
+def page_of(
+    recovery: "TableRecovery | TablePrediction", summary: "Summary", level: float | None, seconds: float
+) -> str:
+    """The report, as HTML."""
+    from hidldl.reports.recovery_page import Facts, recovery_page
 
     model: Any = recovery.model
     tuned = getattr(model, "recoverer_", model)
-    chosen = getattr(model, "parameters_", None) or _given(tuned)
-    return lambda seconds: Facts(
+    facts = Facts(
         source=recovery.table.name,
         method=type(tuned).__name__,
-        parameters=chosen,
+        parameters=getattr(model, "parameters_", None) or _given(tuned),
         seconds=seconds,
         command=shlex.join(["hidldl", *sys.argv[1:]]),
         notes=recovery.notes,
@@ -249,6 +190,7 @@ def facts_of(recovery: "TableRecovery | TablePrediction", level: float | None) -
         history=getattr(tuned, "history_", None),
         converged=getattr(tuned, "converged_", None),
     )
+    return recovery_page(summary, facts)
 
 
 def _given(model: Any) -> dict[str, Any]:
@@ -258,29 +200,14 @@ def _given(model: Any) -> dict[str, Any]:
     }
 
 
-def _save(recovery: "TableRecovery", path: Path) -> None:
-    from hidldl.tables.model_files import save_table_model
-
-    save_table_model(path, recovery)
-
-
-def _say_plan(source: Any, options: "Options") -> None:
+def _say_plan(source: "Table", options: "Options") -> None:
     from hidldl.tables.planning import Plan
 
     plan = Plan.of(source, options)
+    roles = plan.roles
     click.echo(f"{source.name}: {source.n_rows:,} rows")
-    for what in ("labels", "numbers", "categories"):
-        names = getattr(plan.roles, what)
-        title = {"labels": "labels", "numbers": "features, numbers", "categories": "features, categories"}[what]
-        click.echo(f"  {title} ({len(names)}): {', '.join(names[:40])}{' ...' if len(names) > 40 else ''}")
+    for title, names in (("labels", roles.labels), ("numbers", roles.numbers), ("categories", roles.categories)):
+        more = f", and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+        echo_wrapped(f"{title} ({len(names)}): {', '.join(names[:MOST_LISTED]) or 'none'}{more}")
     for note in plan.notes:
-        click.echo(f"  {note}")
-
-
-def say(notes: list[str], output: Path | None, report: Path | None, model: Path | None) -> None:
-    """What was guessed and done, on standard error: standard output may be the result."""
-    for note in notes:
-        click.echo(f"  {note}", err=True)
-    for what, path in (("recovered", output), ("report", report), ("model", model)):
-        if path is not None and str(path) != "-":
-            click.echo(f"{what}: {path}", err=True)
+        echo_wrapped(f"- {note}")

@@ -87,7 +87,7 @@ def _read(path: Path, index: str | None) -> pd.DataFrame:
         numbers = {column.name for column in table.scan() if column.kind == "number"}
         frame = table.read(as_text=names)
     for name in names:
-        frame[name] = pd.to_numeric(frame[name]) if name in numbers else frame[name]
+        frame[name] = pd.to_numeric(frame[name], errors="coerce") if name in numbers else frame[name]
     # What pandas and R write as a first column without a name is the index.
     return frame.set_index("").rename_axis(None) if "" in names else frame.reset_index(drop=True)
 

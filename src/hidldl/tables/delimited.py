@@ -6,11 +6,13 @@ from collections.abc import Collection, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from io import BytesIO, StringIO
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hidldl.tables.columns import MISSING
 from hidldl.tables.sources import Source, TableError, UnreadableError
 
 MOST_COLUMNS = 10_000
@@ -102,6 +104,7 @@ class Delimited:
     def frames(self, rows: int, text: Collection[int] = ()) -> Iterator[pd.DataFrame]:
         """Pieces of at most so many rows; columns in `text` as written, the others as pandas reads them."""
         width = len(self.columns)
+        missing: Any = {j: sorted(MISSING) for j in range(width) if j not in text}
         first = 1
         for data, n_rows in self._pieces(rows):
             frame = pd.read_csv(
@@ -112,6 +115,8 @@ class Delimited:
                 names=range(width),
                 index_col=False,
                 dtype=dict.fromkeys(text, str),
+                na_values=missing,
+                keep_default_na=False,
                 low_memory=False,
             )
             if frame.shape != (n_rows, width):

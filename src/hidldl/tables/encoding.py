@@ -1,11 +1,12 @@
 """Features as numbers: gaps filled and marked, categories as indicators. Plain values, which a model file can hold."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from hidldl.tables.columns import Column
 from hidldl.tables.roles import Roles
 from hidldl.tables.sources import TableError, quoted
 from hidldl.validation import FloatArray
@@ -29,10 +30,10 @@ class FeatureEncoding:
         """The encoding for these rows."""
         numbers = rows[list(roles.numbers)].to_numpy(float)
         missing = np.isnan(numbers)
-        # A column whose gaps are everywhere here, and only here, still has a value to stand for it.
-        medians = np.array([np.median(column[~gap]) if not gap.all() else 0.0 for column, gap in _columns(numbers)])
+        # A column that is empty in these rows, which may be a sample, still has a value to stand for its gaps.
+        medians = np.array([np.median(filled) if len(filled) else 0.0 for filled in _filled(numbers)])
         gappy = tuple(name for name, gap in zip(roles.numbers, missing.any(axis=0), strict=True) if gap)
-        values = {name: sorted(set(rows[name].dropna().map(str))) for name in roles.categories}
+        values = {name: sorted(rows[name].dropna().unique()) for name in roles.categories}
         return cls(roles.numbers, medians, gappy, tuple((name, tuple(found)) for name, found in values.items()))
 
     @property
@@ -51,35 +52,33 @@ class FeatureEncoding:
         missing = np.isnan(numbers)
         marks = missing[:, [self.numbers.index(name) for name in self.gappy]]
         indicators = [
-            (rows[name].map(str, na_action="ignore").to_numpy(object)[:, None] == np.array(values, object)).astype(
-                float
-            )
-            for name, values in self.categories
-            if values
+            rows[name].to_numpy(object)[:, None] == np.array(values, dtype=object) for name, values in self.categories
         ]
         return np.hstack([np.where(missing, self.medians, numbers), marks, *indicators])
 
-    def refuse_missing(self, table: str, columns: dict[str, Any]) -> None:
+    def refuse_missing(self, table: str, columns: Mapping[str, Column]) -> None:
         """A new table must have the columns that the model was fitted with, of the same kind."""
         for name in self.columns:
             if name not in columns:
                 raise TableError(f"{table} has no column {quoted(name)}, which the model needs; add it, even if empty.")
         for name in self.numbers:
-            if columns[name].kind == "text":
-                where = f" ({quoted(columns[name].odd_value)} in row {columns[name].odd_row})" * bool(
-                    columns[name].odd_row
-                )
+            column = columns[name]
+            if column.kind == "text":
+                where = f" ({quoted(column.odd_value)} in row {column.odd_row})" if column.odd_row else ""
                 raise TableError(f"column {quoted(name)} of {table} holds text{where}; the model needs numbers there.")
 
     def describe(self) -> list[str]:
         """What it does, for people."""
         said = []
         if self.gappy:
-            said.append(f"missing numbers in {len(self.gappy)} feature columns are filled with medians and marked")
+            where = quoted(self.gappy[0]) if len(self.gappy) == 1 else f"{len(self.gappy)} feature columns"
+            said.append(f"missing numbers in {where} are filled with the median, and another column marks them")
         if self.categories:
-            said.append(f"categories as indicators: {', '.join(quoted(name) for name, _ in self.categories[:12])}")
+            names = [f"{quoted(name)} ({len(values)})" for name, values in self.categories]
+            more = " ..." if len(names) > 12 else ""
+            said.append(f"categories, one feature for each of their values: {', '.join(names[:12])}{more}")
         return said
 
 
-def _columns(numbers: FloatArray) -> list[tuple[FloatArray, Any]]:
-    return [(numbers[:, j], np.isnan(numbers[:, j])) for j in range(numbers.shape[1])]
+def _filled(numbers: FloatArray) -> list[FloatArray]:
+    return [column[~np.isnan(column)] for column in numbers.T]

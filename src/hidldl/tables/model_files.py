@@ -3,6 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from hidldl.base import Recoverer
 from hidldl.recovery.bayeshidldl import BayesHidLDL
@@ -32,14 +35,30 @@ def load_table_model(path: Path) -> tuple[Recoverer, Plan, FeatureEncoding]:
     """The recoverer, and how its table was read."""
     model, about = load_model(path)
     try:
-        plan = Plan(Roles(**about["roles"]), Marks(**about["marks"]), bool(about["normalise"]), ())
-        encoding = FeatureEncoding(**about["encoding"])
-        fits = encoding.n_columns == model.n_features_in_ and len(encoding.medians) == len(encoding.numbers)
-    except (TypeError, KeyError, AttributeError) as error:
+        roles, marks, encoding = Roles(**about["roles"]), Marks(**about["marks"]), FeatureEncoding(**about["encoding"])
+        plan = Plan(roles, marks, bool(about["normalise"]), ())
+        fits = _fit_together(model, plan, encoding)
+    except (TypeError, KeyError, AttributeError, ValueError) as error:
         raise ModelFileError(f"{path.name} is no model of a table; 'hidldl recover --model' saves one.") from error
-    if not (fits and isinstance(model, Recoverer)):
+    if not fits:
         raise ModelFileError(f"{path.name} is damaged: its parts do not fit together; save it again.")
     return model, plan, encoding
+
+
+def _fit_together(model: Any, plan: Plan, encoding: FeatureEncoding) -> bool:
+    labels, row_names = plan.roles.labels, plan.roles.row_names
+    texts = [*labels, *encoding.columns, *encoding.gappy, *("" if row_names is None else (row_names,))]
+    texts += [value for _, values in encoding.categories for value in values]
+    return (
+        isinstance(model, Recoverer)
+        and all(isinstance(text, str) for text in texts)
+        and len({*labels, *encoding.columns}) == len(labels) + len(encoding.columns)
+        and set(encoding.gappy) <= set(encoding.numbers)
+        and encoding.medians.shape == (len(encoding.numbers),)
+        and encoding.n_columns == model.n_features_in_
+        and np.shape(model.predict(np.zeros((1, encoding.n_columns)))) == (1, len(labels))
+        and bool(np.isfinite([0.0, *plan.marks.numbers]).all())
+    )
 
 
 @dataclass
@@ -60,6 +79,7 @@ class TablePrediction:
         table: Table,
         *,
         row_names: str | None = None,
+        normalise: bool = False,
         level: float | None = None,
         n_jobs: int | None = None,
     ) -> "TablePrediction":
@@ -76,15 +96,15 @@ class TablePrediction:
         named = row_names if row_names is not None else plan.roles.row_names
         roles = replace(plan.roles, row_names=named if named in columns else None)
         notes = [_about_labels(model, roles, columns, table.name)]
-        return cls(table, replace(plan, roles=roles), encoding, model, notes, level)
+        plan = replace(plan, roles=roles, normalise=plan.normalise or normalise)
+        return cls(table, plan, encoding, model, notes, level)
 
     def pieces(self, progress: Progress = lambda what, share: None) -> Iterator[RecoveredRows]:
         """The completed rows, in the order of the table."""
         n_done, n_rows = 0, self.table.n_rows
-        for part in read_parts(self.table, self.plan, self.encoding):
+        for read in read_parts(self.table, self.plan, self.encoding):
+            part = read if self.model._keeps_proportions else read.without_labels()
             D = complete(self.model, part)
-            if D.shape != part.D_obs.shape:
-                raise ModelFileError("the model is damaged: its labels and its numbers do not fit together.")
             n_done += len(D)
             progress(f"predicting, {n_done:,} of {n_rows:,} rows", n_done / n_rows)
             yield recovered_rows(self.model, part, D, self.level)
@@ -96,6 +116,6 @@ def _about_labels(model: Recoverer, roles: Roles, columns: dict[str, Column], ta
     if not filled:
         return "the table has no labels: distributions are predicted from the features"
     refuse_unusable_labels(table, filled, at_least=1)
-    if not isinstance(model, BayesHidLDL):
-        return "labels in the table are not looked at: only a model of the method bayes can use them"
-    return f"labels in {len(filled)} columns are used; what is observed keeps its proportions"
+    if not model._keeps_proportions:
+        return "labels in the table are not looked at: this method cannot use those of new rows"
+    return f"labels in {len(filled)} of {len(roles.labels)} columns are used; what is observed keeps its proportions"

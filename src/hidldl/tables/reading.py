@@ -113,20 +113,20 @@ class Table:
         Yields
         ------
         DataFrame
-            Columns of numbers as float64, of text as str; NaN where a cell is missing. The index is the row number:
-            the first row below the header is 1.
+            Columns of numbers as float64, of text as str; NaN where a cell is missing. In columns of ``as_text``
+            only an empty cell is missing, and words such as "NA" are as written. The index is the row number: the
+            first row below the header is 1.
         """
         if rows < 1:
             raise ValueError(f"rows must be at least 1; got {rows}.")
         absent = [name for name in as_text if name not in self.columns]
         if absent:
             raise TableError(f"{self.name} has no column {quoted(absent[0])}; it cannot be read as text.")
-        kinds = ["text" if column.name in as_text else column.kind for column in self.scan()]
-        text = [j for j, kind in enumerate(kinds) if kind == "text"]
+        kinds = ["written" if column.name in as_text else column.kind for column in self.scan()]
+        text = [j for j, kind in enumerate(kinds) if kind in ("written", "text")]
+        readers = {"written": _as_written, "text": _texts, "number": self._numbers, "empty": self._numbers}
         for frame in self._reader.frames(rows, text):
-            read = {
-                j: self._texts(frame[j]) if kind == "text" else self._numbers(frame[j]) for j, kind in enumerate(kinds)
-            }
+            read = {j: readers[kind](frame[j]) for j, kind in enumerate(kinds)}
             chunk = pd.DataFrame(read, index=frame.index, copy=False)
             chunk.columns = pd.Index(self.columns, dtype=object)
             yield chunk
@@ -135,11 +135,6 @@ class Table:
         """The whole table at once, as `chunks` gives it."""
         return pd.concat(list(self.chunks(as_text=as_text)))
 
-    def _texts(self, column: "pd.Series[Any]") -> Any:
-        cells = examine(column)
-        texts = np.where(cells.missing, np.array(np.nan, dtype=object), cells.texts)[cells.codes]
-        return pd.Series(texts, index=column.index, dtype=object)  # said so, since pandas 3 makes it str where it can
-
     def _numbers(self, column: "pd.Series[Any]") -> Any:
         if is_number(column.dtype):
             return column.to_numpy(float)
@@ -147,6 +142,17 @@ class Table:
         if cells.odd.any():
             raise TableError(f"{self.name} has changed while it was read; read it again.")
         return cells.numbers[cells.codes]
+
+
+def _as_written(column: "pd.Series[Any]") -> Any:
+    written = column.astype(object)
+    return written.where(written.notna() & (written != ""), np.nan)
+
+
+def _texts(column: "pd.Series[Any]") -> Any:
+    cells = examine(column)
+    texts = np.where(cells.missing, np.array(np.nan, dtype=object), cells.texts)[cells.codes]
+    return pd.Series(texts, index=column.index, dtype=object)  # said so, since pandas 3 makes it str where it can
 
 
 def open_table(

@@ -1,7 +1,7 @@
 """From a table to its complete distributions: whole where it fits, else chunk by chunk with a model of a sample."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,6 +17,7 @@ from hidldl.recovery.ldlldm import LDLLDM
 from hidldl.recovery.meanfill import MeanFill
 from hidldl.recovery.selftuned import SelfTuned
 from hidldl.recovery.winldl import WInLDL
+from hidldl.simplex import restore_proportions
 from hidldl.tables.encoding import FeatureEncoding
 from hidldl.tables.planning import Options, Plan
 from hidldl.tables.reading import Table, TableError
@@ -79,6 +80,9 @@ class Part:
         names = None if self.names is None else self.names[block]
         return Part(self.numbers[block], names, self.X[block], self.D_obs[block], self.observed[block])
 
+    def without_labels(self) -> "Part":
+        return replace(self, D_obs=np.zeros_like(self.D_obs), observed=np.zeros_like(self.observed))
+
 
 @dataclass
 class TableRecovery:
@@ -103,7 +107,7 @@ class TableRecovery:
         frame = _checked_rows(table, plan, keep, progress)
         encoding = FeatureEncoding.of(frame, plan.roles)
         part = _part(frame, plan, encoding, plan.shares(table))
-        notes = [*plan.notes, *encoding.describe(), *_about(part, table, streams)]
+        notes = [*plan.notes, *encoding.describe(), *_about(part, table, streams, model)]
         progress("choosing parameters and fitting", 0.2)
         _fit(model, part, table.name, progress)
         progress("recovering", 0.6)
@@ -158,17 +162,38 @@ def make_model(options: Options) -> Recoverer:
 
 
 def read_parts(table: Table, plan: Plan, encoding: FeatureEncoding) -> Iterator[Part]:
-    """The rows of a table as numbers, chunk by chunk."""
+    """The rows of a table as numbers, chunk by chunk, ``CHUNK_ROWS`` at a time however the file comes."""
     shares = plan.shares(table)
-    for chunk in table.chunks(CHUNK_ROWS, as_text=_texts(plan.roles)):
-        yield _part(chunk, plan, encoding, shares)
+    # Categories too, since a table of its own may have nothing but numbers in such a column.
+    texts = [*_texts(plan.roles), *(name for name, _ in encoding.categories)]
+    for rows in _even(table.chunks(CHUNK_ROWS, as_text=texts), [*encoding.columns, *_kept(table, plan.roles)]):
+        yield _part(rows, plan, encoding, shares)
+
+
+def _even(chunks: Iterator[pd.DataFrame], columns: list[str]) -> Iterator[pd.DataFrame]:
+    """The same rows in chunks of one size: what is drawn at random for a chunk must not depend on the file's format."""
+    waiting: list[pd.DataFrame] = []
+    n_waiting = 0
+    for chunk in chunks:
+        waiting.append(chunk[columns])
+        n_waiting += len(chunk)
+        if n_waiting >= CHUNK_ROWS:
+            rows = pd.concat(waiting)
+            yield rows[:CHUNK_ROWS]
+            waiting, n_waiting = [rows[CHUNK_ROWS:]], n_waiting - CHUNK_ROWS
+    if n_waiting:
+        yield pd.concat(waiting)
 
 
 def complete(model: Recoverer, part: Part) -> FloatArray:
     """Rows that a model has not seen, from their features and, if it can use them, the labels that they have."""
     if isinstance(model, BayesHidLDL):
         return np.asarray(model.predict(part.X, part.D_obs, observed=part.observed))
-    return np.asarray(model.predict(part.X))
+    D = np.asarray(model.predict(part.X))
+    known = part.labelled
+    if model._keeps_proportions and known.any():
+        D[known] = restore_proportions(D[known], part.D_obs[known], part.observed[known])
+    return D
 
 
 def recovered_rows(model: Recoverer, part: Part, D: FloatArray, level: float | None) -> RecoveredRows:
@@ -182,8 +207,10 @@ def recovered_rows(model: Recoverer, part: Part, D: FloatArray, level: float | N
 def _checked_rows(table: Table, plan: Plan, keep: BoolArray | None, progress: Progress) -> pd.DataFrame:
     """The rows to fit; the labels of all rows are checked on the way."""
     shares = plan.shares(table)
+    used = [*plan.roles.features, *_kept(table, plan.roles)]
     kept = []
-    for chunk in table.chunks(CHUNK_ROWS, as_text=_texts(plan.roles)):
+    for whole_chunk in table.chunks(CHUNK_ROWS, as_text=_texts(plan.roles)):
+        chunk = whole_chunk[used]
         shares(chunk)
         last = int(chunk.index[-1])
         progress(f"reading, {last:,} of {table.n_rows:,} rows", 0.05 + 0.15 * last / table.n_rows)
@@ -217,20 +244,27 @@ def _texts(roles: Roles) -> tuple[str, ...]:
     return () if roles.row_names is None else (roles.row_names,)
 
 
+def _kept(table: Table, roles: Roles) -> list[str]:
+    """The columns of the table that are needed beside the features; a table to predict may lack labels."""
+    return [*_texts(roles), *(name for name in roles.labels if name in table.columns)]
+
+
 def _part(rows: pd.DataFrame, plan: Plan, encoding: FeatureEncoding, shares: Shares) -> Part:
     D_obs, observed = shares(rows)
     named = plan.roles.row_names
-    names = None if named is None else rows[named].to_numpy(object)
+    names = None if named is None else rows[named].fillna("").to_numpy(object)
     return Part(rows.index.to_numpy(), names, encoding(rows), D_obs, observed)
 
 
-def _about(part: Part, table: Table, streams: bool) -> list[str]:
+def _about(part: Part, table: Table, streams: bool, model: Recoverer) -> list[str]:
     said = []
+    if not model._keeps_proportions:
+        said.append("this method takes observed shares as they are and changes them too: proportions are not kept")
     if streams:
         said.append(
             f"{len(part.X):,} of {table.n_rows:,} rows, drawn at random, were fitted; the rest completed by them"
         )
     without = int((~part.labelled).sum())
     if without:
-        said.append(f"{without:,} rows have no label at all; their distributions are predicted from the features")
+        said.append(f"rows without any label: {without:,}; their distributions are predicted from the features")
     return said

@@ -7,22 +7,14 @@ from fnmatch import fnmatchcase
 from itertools import chain
 from typing import Literal, TypeAlias
 
-import numpy as np
 import pandas as pd
 
 from hidldl.tables.columns import MOST_DISTINCT, Column, why_not_a_number
+from hidldl.tables.guessing import MOST_CATEGORIES, guessed_labels, guessed_row_names
 from hidldl.tables.sources import TableError, quoted
 
-MOST_CATEGORIES = 50
-"""A column of text with more different values is not a feature: each would be a column of its own."""
-MOST_GUESSED = 1000
-"""Columns beyond which labels are not guessed from their sums."""
-SUM_TOLERANCE = 2e-3
-LABEL_STEMS = {"label", "labels", "vote", "votes", "rating", "ratings", "star", "stars", "share", "degree", "count"}
-FEATURE_STEMS = {"feature", "features", "feat", "x", "f", "attr", "attribute", "dim", "pc", "var", "v", "embedding"}
 ColumnNames: TypeAlias = str | Sequence[str] | None
 """Columns as a user tells them: a text with commas, patterns and ranges, or a list of exact names."""
-ROW_NAMES = {"", "id", "name", "index", "key", "item", "row", "uid", "uuid"}
 
 
 @dataclass(frozen=True)
@@ -75,7 +67,7 @@ def assign_roles(
     notes = []
     chosen = _select(labels, table, list(known), "--labels") if labels else ()
     asked_for = _select(features, table, list(known), "--features") if features else ()
-    named = _row_names(table, columns, row_names, {*chosen, *asked_for}, len(first_rows))
+    named = _row_names(table, columns, row_names, {*chosen, *asked_for}, first_rows)
     if not chosen:
         free = [column for column in columns if column.name != named]
         chosen = _guessed_labels(table, free, first_rows)
@@ -140,7 +132,11 @@ def _position(end: str, names: list[str]) -> int | None:
 
 
 def _row_names(
-    table: str, columns: Sequence[Column], told: str | Literal[False] | None, taken: Collection[str], n_rows: int
+    table: str,
+    columns: Sequence[Column],
+    told: str | Literal[False] | None,
+    taken: Collection[str],
+    first_rows: pd.DataFrame,
 ) -> str | None:
     if told is False:
         return None
@@ -148,63 +144,17 @@ def _row_names(
         if told not in [column.name for column in columns]:
             raise TableError(f"{table} has no column {quoted(told)} (--id).")
         return told
-    for column in columns:
-        differ = column.n_distinct >= min(n_rows, MOST_DISTINCT) and not column.n_missing
-        by_name = column.name.lower() in ROW_NAMES and (column.kind == "text" or column.whole)
-        if column.name not in taken and differ and (by_name or (column.kind == "text" and column is columns[0])):
-            return column.name
-    return None
+    return guessed_row_names(columns, first_rows, taken)
 
 
 def _guessed_labels(table: str, columns: Sequence[Column], first_rows: pd.DataFrame) -> tuple[str, ...]:
-    """By what they are called, or else by what they sum to, or else the only group of whole numbers called alike."""
-    shares = [column for column in columns if column.kind == "number" and column.minimum >= 0]
-    groups: dict[str, list[str]] = {}
-    for column in shares:
-        groups.setdefault(_stem(column.name), []).append(column.name)
-    called = [names for stem, names in groups.items() if stem in LABEL_STEMS and len(names) > 1]
-    if len(called) == 1:
-        return tuple(called[0])
-    summing = _columns_that_sum(columns, first_rows)
-    if summing:
-        return summing
-    whole = {column.name for column in shares if column.whole}
-    alike = [g for stem, g in groups.items() if stem not in FEATURE_STEMS and len(g) > 2 and whole.issuperset(g)]
-    if len(alike) == 1:
-        return tuple(alike[0])
-    raise TableError(
-        f"{table} does not show which columns are labels: no columns next to each other sum to the same in every row. "
-        f"Name them with --labels; its columns are {_listed([column.name for column in columns])}."
-    )
-
-
-def _stem(name: str) -> str:
-    """The word that numbered or prefixed names share: votes_3 and votes_4 have "votes"."""
-    return re.split(r"[\s_.:-]*\d+$|[\s_.:-]", name.lower(), maxsplit=1)[0]
-
-
-def _columns_that_sum(columns: Sequence[Column], rows: pd.DataFrame) -> tuple[str, ...]:
-    """The longest run of columns of shares that sum to 1, or to 100, in (nearly) every row."""
-    is_share = [column.kind == "number" and column.minimum >= 0 for column in columns]
-    best: tuple[str, ...] = ()
-    for run in _runs(is_share):
-        names = [column.name for column in columns[run]][-MOST_GUESSED:]
-        cells = np.nan_to_num(rows[names].to_numpy(float))
-        upto = np.concatenate([np.zeros((len(cells), 1)), cells.cumsum(axis=1)], axis=1)
-        for width in range(len(names), max(1, len(best)), -1):
-            sums = upto[:, width:] - upto[:, :-width]
-            fits = (np.isclose(sums, 1, atol=SUM_TOLERANCE) | np.isclose(sums, 100, atol=0.2)).mean(axis=0) >= 0.98
-            # A column of zeros beside the labels changes no sum and is none of them.
-            used = [j for j in np.flatnonzero(fits) if cells[:, j].any() and cells[:, j + width - 1].any()]
-            if used:
-                best = tuple(names[used[-1] : used[-1] + width])
-                break
-    return best
-
-
-def _runs(flags: Sequence[bool]) -> list[slice]:
-    edges = np.flatnonzero(np.diff([False, *flags, False]))
-    return [slice(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
+    guessed = guessed_labels(columns, first_rows)
+    if not guessed:
+        raise TableError(
+            f"{table} does not show which columns are labels: none next to each other sum to the same in every row. "
+            f"Name them with --labels; its columns are {_listed([column.name for column in columns])}."
+        )
+    return guessed
 
 
 def refuse_unusable_labels(table: str, labels: Sequence[Column], at_least: int = 2) -> None:

@@ -8,9 +8,11 @@ import pandas as pd
 
 from hidldl.tables.columns import Column
 from hidldl.tables.sources import TableError, quoted
-from hidldl.validation import ROW_SUM_TOLERANCE, BoolArray, FloatArray, IntArray
+from hidldl.validation import BoolArray, FloatArray, IntArray
 
 MARKS = ("auto", "empty", "zero", "none")
+ROUNDING = 0.02
+"""How far rounding may take the sum of a row of shares from 1; all rows are divided by their sums in the end."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +33,14 @@ class Marks:
         if "none" in parts and has_gaps:
             gap = next(column.name for column in labels if column.n_missing)
             raise TableError(
-                f"{table} has empty cells in label column {quoted(gap)}; fill them, or hidden labels they are."
+                f"{table} has empty cells in label column {quoted(gap)}, which are hidden labels; fill them or leave "
+                "out --hidden none."
             )
         numbers = [part for part in parts if part not in MARKS]
         try:
             marks = cls("zero" in parts, tuple(float(part) for part in numbers))
         except ValueError:
-            raise TableError(f"--hidden {quoted(told)} is neither of {', '.join(MARKS)} nor a number.") from None
+            raise TableError(f"--hidden {quoted(told)} is none of {', '.join(MARKS)} and no number.") from None
         return marks, f"hidden labels are marked by: {told}"
 
     def __call__(self, cells: FloatArray) -> BoolArray:
@@ -106,7 +109,7 @@ class Shares:
             raise TableError(f"{value:g} in row {numbers[i]}, label column {label} of {self.table} {what}.")
 
     def _refuse_other_sums(self, sums: FloatArray, labelled: BoolArray, numbers: IntArray) -> None:
-        wrong = labelled & (np.abs(sums - 1) > ROW_SUM_TOLERANCE)
+        wrong = labelled & (np.abs(sums - 1) > ROUNDING)
         if wrong.any():
             i = int(wrong.argmax())
             raise TableError(
@@ -120,9 +123,9 @@ def are_amounts(labels: Sequence[Column], first_rows: pd.DataFrame, marks: Marks
     cells = first_rows[[column.name for column in labels]].to_numpy(float)
     sums = np.where(marks(cells), cells, 0).sum(axis=1)
     sums = sums[sums > 0]
-    if not len(sums) or (np.abs(sums - 1) <= ROW_SUM_TOLERANCE).mean() > 0.5:
+    if not len(sums) or (np.abs(sums - 1) <= ROUNDING).mean() > 0.5:
         return False, None
-    if np.allclose(sums, 100, atol=100 * ROW_SUM_TOLERANCE):
+    if (np.abs(sums - 100) <= 100 * ROUNDING).mean() > 0.98:
         return True, "labels are percentages and are divided by 100"
     if all(column.whole for column in labels):
         return True, "labels are whole numbers: taken as counts, each row divided by its sum"

@@ -1,19 +1,27 @@
 """Writing recovered rows: complete or not at all, in the format that the name of the file says."""
 
+import csv
+import gzip
+import io
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 import pandas as pd
 
-from hidldl.saving import replacing
+from hidldl.replacing import refuse_unwritable
 from hidldl.tables.recovering import RecoveredRows
-from hidldl.tables.sources import TableError
+from hidldl.tables.sources import TableError, quoted
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+NEEDED = {".parquet": ("pyarrow", "parquet"), ".xlsx": ("openpyxl", "excel")}
+"""The packages that other formats need, and the extras that bring them."""
 MOST_EXCEL_ROWS = 1_048_575
+LONGEST_EXCEL_TEXT = 32_767
 
 
 class Writer:
@@ -25,28 +33,34 @@ class Writer:
     def close(self) -> None:
         """All pieces are written."""
 
+    def discard(self) -> None:
+        """Something went wrong: let go of what is open."""
+
 
 class TextWriter(Writer):
-    """CSV and TSV, to a file, a compressed file or standard output; numbers with all their digits."""
+    """CSV and TSV in UTF-8; numbers with all their digits."""
 
-    def __init__(self, target: Path | IO[str], separator: str, compression: Literal["gzip"] | None) -> None:
-        self.target, self.separator, self.compression = target, separator, compression
+    def __init__(self, file: IO[bytes], separator: str) -> None:
+        self.text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+        self.separator = separator
         self.begun = False
 
     def write(self, frame: pd.DataFrame) -> None:
+        # Some releases of Python do not quote a lone carriage return, which ends a line for every reader.
+        texts = [*map(str, frame.columns), *frame.select_dtypes(object).to_numpy().ravel()]
+        quoting: Any = csv.QUOTE_NONNUMERIC if any("\r" in text for text in texts) else csv.QUOTE_MINIMAL
         frame.to_csv(
-            self.target,
-            sep=self.separator,
-            index=False,
-            header=not self.begun,
-            mode="a",
-            compression=self.compression,
-            lineterminator="\n",
+            self.text, sep=self.separator, index=False, header=not self.begun, lineterminator="\n", quoting=quoting
         )
         self.begun = True
 
+    def close(self) -> None:
+        self.text.detach()
+
 
 class ParquetWriter(Writer):
+    """Parquet, one group of rows per piece."""
+
     def __init__(self, target: Path) -> None:
         self.target = target
         self.file: Any = None
@@ -64,8 +78,12 @@ class ParquetWriter(Writer):
         if self.file is not None:
             self.file.close()
 
+    discard = close
+
 
 class ExcelWriter(Writer):
+    """A workbook of one sheet."""
+
     def __init__(self, target: Path) -> None:
         from openpyxl import Workbook
 
@@ -75,7 +93,7 @@ class ExcelWriter(Writer):
 
     def write(self, frame: pd.DataFrame) -> None:
         if not self.n_rows:
-            self.sheet.append(list(frame.columns))
+            self.sheet.append([self._cell(name) for name in frame.columns])
         self.n_rows += len(frame)
         if self.n_rows > MOST_EXCEL_ROWS:
             raise TableError(f"an Excel sheet holds {MOST_EXCEL_ROWS:,} rows; write a .csv or .parquet file.")
@@ -87,57 +105,85 @@ class ExcelWriter(Writer):
         if not isinstance(value, str):
             return value
         from openpyxl.cell import WriteOnlyCell
+        from openpyxl.utils.exceptions import IllegalCharacterError
 
-        cell = WriteOnlyCell(self.sheet, value)
+        if len(value) > LONGEST_EXCEL_TEXT:
+            raise TableError(f"{quoted(value)} is too long for a cell of Excel; write a .csv or .parquet file.")
+        try:
+            cell = WriteOnlyCell(self.sheet, value)
+        except IllegalCharacterError:
+            raise TableError(f"{quoted(value)} has characters that Excel cannot hold; write a .csv file.") from None
         cell.data_type = "s"
         return cell
 
     def close(self) -> None:
         self.book.save(self.target)
 
+    def discard(self) -> None:
+        # openpyxl keeps rows in a temporary file of its own until a workbook is saved.
+        with suppress(Exception):
+            self.sheet.close()
+            self.sheet._writer.cleanup()
+
 
 def check_target(path: Path) -> None:
     """Refuse a file that cannot be written, before any work is done."""
-    _suffixes(path)
-    folder = path.absolute().parent
-    if not folder.is_dir():
-        raise TableError(f"{path} cannot be written: there is no folder {folder.name!r}.")
-    if path.is_dir():
-        raise TableError(f"{path} is a folder; name a file.")
-    kind = _suffixes(path)[0]
-    module, extra = {".parquet": ("pyarrow", "parquet"), ".xlsx": ("openpyxl", "excel")}.get(kind, ("pandas", ""))
-    try:
-        __import__(module)
-    except ImportError as error:
-        raise ImportError(f"{kind} files need {module}; install it with pip install 'hidldl[{extra}]'.") from error
+    kind, _ = _suffixes(path)
+    if str(path) == "-":
+        return
+    refuse_unwritable(path)
+    if kind in NEEDED:
+        module, extra = NEEDED[kind]
+        try:
+            __import__(module)
+        except ImportError as error:
+            raise ImportError(f"{kind} files need {module}; install it with pip install 'hidldl[{extra}]'.") from error
 
 
 @contextmanager
-def open_writer(path: Path) -> Iterator[Writer]:
-    """A writer for that file, or for standard output ("-"); the file is there at the end, or unchanged."""
-    if str(path) == "-":
-        yield TextWriter(sys.stdout, ",", None)
-        return
+def open_writer(path: Path, target: Path) -> Iterator[Writer]:
+    """A writer to the target in the format that the path promises."""
     kind, compression = _suffixes(path)
-    with replacing(path) as target:
-        writer: Writer
-        if kind == ".parquet":
-            writer = ParquetWriter(target)
-        elif kind == ".xlsx":
-            writer = ExcelWriter(target)
-        else:
-            writer = TextWriter(target, SEPARATORS[kind], "gzip" if compression else None)
+    writer: Writer
+    if kind in NEEDED:
+        writer = ParquetWriter(target) if kind == ".parquet" else ExcelWriter(target)
+        try:
+            yield writer
+        except BaseException:
+            writer.discard()
+            raise
+        writer.close()
+        return
+    with target.open("wb") as file:
+        # Without the time and the name of the temporary file: the same result is the same bytes.
+        packed: Any = gzip.GzipFile("", "wb", 6, file, mtime=0) if compression else file
+        with packed:
+            writer = TextWriter(packed, SEPARATORS[kind])
+            yield writer
+            writer.close()
+
+
+@contextmanager
+def to_standard_output() -> Iterator[Writer]:
+    """A writer of CSV; what it was given goes out when all went well, so that nobody is handed half a table."""
+    with tempfile.TemporaryFile() as file:
+        writer = TextWriter(file, ",")
         yield writer
         writer.close()
+        file.seek(0)
+        shutil.copyfileobj(file, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
 
 
 def as_frame(rows: RecoveredRows, labels: tuple[str, ...], row_names: str | None) -> pd.DataFrame:
     """The columns of the output: names of rows, shares, hidden mass, and intervals if there are any."""
+    taken: set[str] = set(labels)
     parts: list[pd.DataFrame] = []
     if row_names is not None:
-        parts.append(pd.DataFrame({row_names or "row": rows.names}))
+        name = row_names or "row"
+        parts.append(pd.DataFrame({name if row_names else _free(name, taken): pd.Series(rows.names, dtype=object)}))
+        taken.add(name)
     parts.append(pd.DataFrame(rows.distributions, columns=list(labels)))
-    taken = {row_names, *labels}
     extra: dict[str, Any] = {_free("hidden_mass", taken): rows.hidden_mass}
     if rows.low is not None and rows.high is not None:
         extra |= {_free("hidden_mass_low", taken): rows.mass_low, _free("hidden_mass_high", taken): rows.mass_high}
@@ -147,7 +193,7 @@ def as_frame(rows: RecoveredRows, labels: tuple[str, ...], row_names: str | None
     return pd.concat([*parts, pd.DataFrame(extra)], axis=1)
 
 
-def _free(name: str, taken: set[str | None]) -> str:
+def _free(name: str, taken: set[str]) -> str:
     """The name, or one that no column has yet."""
     while name in taken:
         name += "_"
@@ -161,6 +207,6 @@ def _suffixes(path: Path) -> tuple[str, str]:
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compression = suffixes.pop() if suffixes[-1:] == [".gz"] else ""
     kind = suffixes[-1] if suffixes else ""
-    if kind not in (*SEPARATORS, ".parquet", ".xlsx") or (compression and kind not in SEPARATORS):
+    if kind not in (*SEPARATORS, *NEEDED) or (compression and kind not in SEPARATORS):
         raise TableError(f"{path.name}: hidldl writes .csv, .tsv (also .csv.gz), .parquet and .xlsx files.")
     return kind, compression

@@ -1,0 +1,410 @@
+"""``hidldl recover`` and ``hidldl predict`` as a user meets them."""
+
+import gzip
+import os
+import re
+import signal
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from hidldl import hide_labels, make_distributions
+from hidldl.cli import main
+from hidldl.tables import recovering
+from tables.malformed import LABELS, MALFORMED
+
+NAMES = ["joy", "fear", "anger", "calm"]
+QUICK = (
+    "--set",
+    "nu=100",
+    "--set",
+    "ridge=1",
+    "--set",
+    "width=1",
+    "--set",
+    "standardize=true",
+    "--set",
+    "prior_rows=1",
+)
+
+
+def faces(n_rows: int = 60) -> pd.DataFrame:
+    data = make_distributions(n_rows=n_rows, n_features=3, n_labels=4, random_state=0)
+    D_obs, observed = hide_labels(data.distributions, 0.4, random_state=0)
+    frame = pd.DataFrame(data.features, columns=["x_1", "x_2", "x_3"])
+    frame.insert(0, "face", [f"{i:03d}" for i in range(n_rows)])
+    return frame.join(pd.DataFrame(np.where(observed, D_obs, np.nan), columns=NAMES))
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """The command in a folder of its own, which holds faces.csv."""
+    monkeypatch.chdir(tmp_path)
+    faces().to_csv("faces.csv", index=False)
+    return lambda *arguments, **options: CliRunner().invoke(main, arguments, **options)
+
+
+def recovered(path: str = "out.csv", table: pd.DataFrame | None = None, **options) -> pd.DataFrame:
+    """The result, if it is what every result must be."""
+    frame = pd.read_csv(path, dtype={"face": str}, **options)
+    table = faces() if table is None else table
+    D, given = frame[NAMES].to_numpy(), table[NAMES].to_numpy()
+    assert len(frame) == len(table)
+    assert D.min() >= 0
+    assert np.abs(D.sum(axis=1) - 1).max() < 1e-9
+    mass = np.where(np.isnan(given), D, 0).sum(axis=1)
+    assert frame["hidden_mass"].to_numpy() == pytest.approx(mass, abs=1e-12)
+    seen = ~np.isnan(given)
+    assert D[seen] == pytest.approx((np.nan_to_num(given) * (1 - mass)[:, None])[seen], abs=1e-12)
+    return frame
+
+
+def test_from_a_file_to_a_result_without_any_option(run):
+    result = run("recover", "faces.csv", "-o", "out.csv", "--report", "report.html", "--method", "meanfill")
+    assert result.exit_code == 0, result.output
+    frame = recovered()
+    assert frame.columns.tolist() == ["face", *NAMES, "hidden_mass"]
+    assert frame["face"].tolist() == faces()["face"].tolist()
+    assert result.stdout == ""
+    assert "labels, guessed: 'joy', 'fear', 'anger', 'calm'" in result.stderr
+    assert "rows are named by column 'face'" in result.stderr
+    assert re.search(r"60 rows, 4 labels: \d+% of the cells were hidden and hold \d+% of the shares", result.stderr)
+    page = Path("report.html").read_text()
+    assert "faces.csv" in page
+    assert "MeanFill" in page
+    assert sorted(path.name for path in Path().iterdir()) == ["faces.csv", "out.csv", "report.html"]
+
+
+def test_bayes_saves_a_model_that_predicts_new_rows(run):
+    arguments = ("recover", "faces.csv", "-o", "out.csv", "--model", "m.npz", "--intervals", "0.9", *QUICK)
+    assert run(*arguments, "--quiet").output == ""
+    frame = recovered()
+    for name in (*NAMES, "hidden_mass"):
+        assert (frame[f"{name}_low"] <= frame[f"{name}_high"]).all()
+    hidden = faces()[NAMES].isna().to_numpy()
+    inside = (frame[[f"{name}_low" for name in NAMES]].to_numpy() <= frame[NAMES].to_numpy()) & (
+        frame[NAMES].to_numpy() <= frame[[f"{name}_high" for name in NAMES]].to_numpy()
+    )
+    assert inside[hidden].mean() > 0.9
+
+    new = faces().drop(columns=["fear"]).iloc[::-1]
+    new.to_csv("new.csv", index=False)
+    arguments = ("predict", "new.csv", "--model", "m.npz", "-o", "new_out.csv", "--report", "new.html")
+    assert "use --normalise" in run(*arguments).stderr
+    result = run(*arguments, "--normalise")
+    assert result.exit_code == 0, result.output
+    assert "labels in 3 of 4 columns are used" in result.stderr
+    assert pd.read_csv("new_out.csv", dtype={"face": str})["face"].tolist() == new["face"].tolist()
+
+    faces()[["x_2", "x_1", "x_3"]].to_csv("features.csv", index=False)
+    result = run("predict", "features.csv", "--model", "m.npz", "-o", "-")
+    assert "the table has no labels" in result.stderr
+    predicted = pd.read_csv(StringIO(result.stdout))
+    assert predicted.columns.tolist() == [*NAMES, "hidden_mass"]
+    assert predicted["hidden_mass"].to_numpy() == pytest.approx(np.ones(60))
+
+
+def test_a_model_in_json_predicts_as_that_in_npz(run):
+    for name in ("m.npz", "m.json"):
+        assert run("recover", "faces.csv", "-o", "out.csv", "--model", name, "--method", "meanfill").exit_code == 0
+        assert run("predict", "faces.csv", "--model", name, "-o", f"{name}.csv").exit_code == 0
+    recovered("m.npz.csv")
+    assert Path("m.npz.csv").read_bytes() == Path("m.json.csv").read_bytes()
+
+
+@pytest.mark.parametrize("method", ["hidldl", "incomldl", "winldl", "ldlldm"])
+def test_other_methods_by_name(run, method):
+    faces(30).to_csv("faces.csv", index=False)
+    given = ("--set", "alpha=1") if method in ("hidldl", "incomldl") else ()
+    assert run("recover", "faces.csv", "-o", "out.csv", "--method", method, *given).exit_code == 0
+    D = pd.read_csv("out.csv")[NAMES].to_numpy()
+    assert np.abs(D.sum(axis=1) - 1).max() < 1e-9
+    if method == "hidldl":
+        recovered(table=faces(30))
+
+
+def test_the_seed_and_not_the_threads_decide(run):
+    results = []
+    for jobs in ("1", "2"):
+        assert run("recover", "faces.csv", "-o", "out.csv", "--jobs", jobs, "--intervals", "0.8", *QUICK).exit_code == 0
+        results.append(Path("out.csv").read_bytes())
+    assert results[0] == results[1]
+
+
+def test_check_says_how_the_table_is_understood(run):
+    result = run("recover", "faces.csv", "--check")
+    assert result.exit_code == 0
+    assert "labels (4): joy, fear, anger, calm" in result.output
+    assert "numbers (3): x_1, x_2, x_3" in result.output
+    assert [path.name for path in Path().iterdir()] == ["faces.csv"]
+
+
+def test_counts_of_votes_with_a_category_and_gaps(run):
+    rng = np.random.default_rng(0)
+    frame = faces()
+    frame[NAMES] = np.rint(frame[NAMES] * rng.integers(5, 200, (60, 1)))
+    frame.columns = ["title", "year", "x_2", "x_3", *(f"{k} stars" for k in range(1, 5))]
+    frame["year"] = rng.integers(1950, 2020, 60)
+    frame["genre"] = np.where(rng.random(60) < 0.5, "drama", "comedy")
+    frame.loc[::9, "genre"] = np.nan
+    frame.loc[::4, "x_2"] = np.nan
+    frame.to_csv("films.csv", index=False)
+    result = run("recover", "films.csv", "-o", "out.csv", "--method", "meanfill")
+    assert result.exit_code == 0, result.output
+    assert "labels, guessed: '1 stars', '2 stars', '3 stars', '4 stars'" in result.stderr
+    assert "taken as counts" in result.stderr
+    assert "missing numbers in 'x_2' are filled with the median" in result.stderr
+    assert "categories, one feature for each of their values: 'genre' (2)" in result.stderr
+    out = pd.read_csv("out.csv")
+    shares = out.filter(like="stars").to_numpy()
+    counts = frame.filter(like="stars").to_numpy()
+    row = int(np.flatnonzero((~np.isnan(counts)).sum(axis=1) >= 2)[0])
+    a, b = np.flatnonzero(~np.isnan(counts[row]))[:2]
+    assert shares[row, a] * counts[row, b] == pytest.approx(shares[row, b] * counts[row, a])
+
+
+@pytest.mark.parametrize(
+    ("marked", "hidden"), [(-1, "-1"), (0, "zero"), (999, "999,empty"), (np.nan, "empty"), (0, "auto")]
+)
+def test_what_marks_a_hidden_label(run, marked, hidden):
+    frame = faces()
+    assert (frame[NAMES] != 0).all(axis=None)
+    frame.fillna(marked).to_csv("marked.csv", index=False)
+    arguments = ("recover", "marked.csv", "-o", "out.csv", "--labels", "joy..calm", "--method", "meanfill")
+    result = run(*arguments, "--hidden", hidden)
+    assert result.exit_code == 0, result.output
+    recovered()
+
+
+def test_a_row_without_any_label_is_predicted(run):
+    frame = faces()
+    frame.loc[[3, 7], NAMES] = np.nan
+    frame.to_csv("faces.csv", index=False)
+    result = run("recover", "faces.csv", "-o", "out.csv", *QUICK)
+    assert "rows without any label: 2" in result.stderr
+    out = pd.read_csv("out.csv")
+    assert out.loc[[3, 7], "hidden_mass"].to_numpy() == pytest.approx(np.ones(2))
+    assert not np.allclose(out.loc[3, NAMES].to_numpy(float), out.loc[7, NAMES].to_numpy(float))
+
+
+def test_a_long_table_is_streamed(run, monkeypatch):
+    monkeypatch.setattr(recovering, "AT_ONCE", 40)
+    monkeypatch.setattr(recovering, "CHUNK_ROWS", 16)
+    result = run("recover", "faces.csv", "-o", "out.csv.gz", "--report", "r.html", "--intervals", "0.9", *QUICK)
+    assert result.exit_code == 0, result.output
+    assert "40 of 60 rows, drawn at random, were fitted" in result.stderr
+    assert recovered("out.csv.gz")["face"].tolist() == faces()["face"].tolist()
+    text = gzip.decompress(Path("out.csv.gz").read_bytes())
+    assert text == subprocess.run(["zcat", "out.csv.gz"], capture_output=True, check=True).stdout
+    assert text.count(b"\n") == 61
+
+
+def test_progress_for_programs(run):
+    result = run("recover", "faces.csv", "-o", "out.csv", "--progress", "json", "--quiet", *QUICK)
+    shares = [float(re.search(r'"share": ([\d.]+)', line).group(1)) for line in result.stderr.splitlines()]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+
+
+# What is wrong with a table.
+
+FINE = {
+    # The row is predicted from its features.
+    "row whose labels are all empty": "rows without any label: 1",
+    # No cell is empty, so zeros are hidden labels, and the row is predicted.
+    "row whose labels are all zero": "rows without any label: 1",
+    # The column can be left out.
+    "feature that is empty in every row": "column 'x_1' is left out: it is empty",
+    # A first column of different texts names the rows.
+    "units": "rows are named by column 'x_1'",
+}
+"""Tables that are fine for this command, each with what it says of them."""
+
+
+@pytest.fixture
+def wrong(tmp_path, monkeypatch):
+    """Runs a command on a file in a folder that holds an output already."""
+    monkeypatch.chdir(tmp_path)
+    out = Path("out.csv")
+    out.write_text("as it was")
+
+    def go(*arguments: str) -> str:
+        before = sorted(path.name for path in Path().iterdir())
+        result = CliRunner().invoke(main, [*arguments, "-o", "out.csv", "--report", "r.html"])
+        assert result.exit_code == 2, result.output
+        assert isinstance(result.exception, SystemExit)
+        assert result.stdout == ""
+        assert result.stderr.startswith("Error: ")
+        assert result.stderr.count("\n") == 1
+        assert len(result.stderr) < 400
+        assert out.read_text() == "as it was"
+        assert sorted(path.name for path in Path().iterdir()) == before
+        return result.stderr
+
+    return go
+
+
+@pytest.mark.parametrize("name", [name for name in MALFORMED if name not in FINE])
+def test_a_wrong_table_is_one_line_and_changes_nothing(wrong, name):
+    case = MALFORMED[name]
+    path = case.write(Path())
+    message = wrong("recover", str(path), "--labels", LABELS, "--model", "m.npz")
+    assert "table." in message
+    assert re.search(case.says, message)
+
+
+@pytest.mark.parametrize("name", FINE)
+def test_what_looks_wrong_and_is_not(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    table = pd.read_csv(MALFORMED[name].write(Path()))
+    arguments = ("recover", "table.csv", "--labels", LABELS, "-o", "out.csv", "--method", "meanfill")
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0, result.output
+    assert FINE[name] in result.stderr
+    out = pd.read_csv("out.csv")
+    assert len(out) == len(table)
+    assert out[["y_a", "y_b", "y_c"]].sum(axis=1).to_numpy() == pytest.approx(np.ones(len(table)), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--labels", "z_*"], "no column 'z_\\*' .* its columns are 'face', 'x_1'"),
+        (["--labels", "joy"], "one label column"),
+        (["--labels", "joy,face"], "cannot be both|label"),
+        (["--features", "x_1,joy"], "'joy' cannot be a feature too"),
+        (["--id", "nope"], "no column 'nope'"),
+        (["--hidden", "?"], "'\\?' is none of auto, empty, zero, none and no number"),
+        (["--hidden", "none"], "empty cells in label column"),
+        (["--method", "meanfill", "--intervals", "0.9"], "intervals need the method bayes"),
+        (["--method", "hidldl", "--set", "beta=1"], "no parameter 'beta'; its parameters are alpha"),
+        (["--set", "nu=many"], "nu must be"),
+        (["--model", "m.pkl"], r"m.pkl must end in .npz or .json"),
+        (["--model", "nowhere/m.npz"], "no folder 'nowhere'"),
+        (["--sheet", "first"], "has no sheets"),
+        (["--format", "parquet"], "faces.csv"),
+    ],
+)
+def test_a_wrong_option_is_one_line_and_changes_nothing(wrong, arguments, says):
+    faces().to_csv("faces.csv", index=False)
+    assert re.search(says, wrong("recover", "faces.csv", *arguments))
+
+
+def test_a_wrong_model_is_one_line_and_changes_nothing(wrong, run):
+    run("recover", "faces.csv", "-o", "first.csv", "--model", "m.npz", "--method", "meanfill")
+    assert "no model file" in wrong("predict", "faces.csv", "--model", "no.npz")
+    Path("bad.npz").write_bytes(Path("m.npz").read_bytes()[:200])
+    assert "bad.npz is not a model" in wrong("predict", "faces.csv", "--model", "bad.npz")
+    faces().drop(columns="x_2").to_csv("less.csv", index=False)
+    assert "less.csv has no column 'x_2', which the model needs" in wrong("predict", "less.csv", "--model", "m.npz")
+    faces().assign(x_2="a").to_csv("text.csv", index=False)
+    assert "'x_2' of text.csv holds text" in wrong("predict", "text.csv", "--model", "m.npz")
+    frame = faces()
+    frame.loc[50, NAMES] = [0.5, 0.1, 0.1, 0.1]
+    frame.to_csv("sums.csv", index=False)
+    assert "row 51 of sums.csv sum to 0.8, not to 1" in wrong("predict", "sums.csv", "--model", "m.npz")
+    assert "intervals need" in wrong("predict", "faces.csv", "--model", "m.npz", "--intervals", "0.5")
+
+
+def test_half_a_table_is_not_handed_to_the_next_program(run, monkeypatch):
+    """A wrong row in the last chunk: standard output stays empty."""
+    run("recover", "faces.csv", "-o", "out.csv", "--model", "m.npz", "--method", "meanfill")
+    frame = faces()
+    frame.loc[59, NAMES] = [0.5, 0.1, 0.1, 0.1]
+    frame.to_csv("sums.csv", index=False)
+    monkeypatch.setattr(recovering, "CHUNK_ROWS", 10)
+    result = run("predict", "sums.csv", "--model", "m.npz", "-o", "-")
+    assert (result.exit_code, result.stdout) == (2, "")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-o", "faces.csv"],
+        ["-o", "./faces.csv"],
+        ["-o", "out.csv", "--model", "x.json", "--report", "link.html"],
+        ["-o", "folder.csv"],
+        ["-o", "out.dat"],
+        ["-o", "nowhere/out.csv"],
+        ["--report", "out.txt"],
+        [],
+    ],
+)
+def test_what_cannot_be_written_is_told_before_the_work(run, monkeypatch, arguments):
+    Path("folder.csv").mkdir()
+    Path("link.html").symlink_to("x.json")
+    monkeypatch.setattr(recovering.TableRecovery, "of", None)
+    before = Path("faces.csv").read_bytes()
+    result = run("recover", "faces.csv", *arguments)
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert Path("faces.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize("step", ["save_table_model", "recovery_page"])
+def test_all_files_are_there_or_none(run, monkeypatch, step):
+    """The disk is full when the last of them is written."""
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    home = {"save_table_model": "hidldl.tables.model_files", "recovery_page": "hidldl.reports.recovery_page"}[step]
+    monkeypatch.setattr(f"{home}.{step}", full)
+    Path("out.csv").write_text("as it was")
+    result = run(
+        "recover", "faces.csv", "-o", "out.csv", "--report", "r.html", "--model", "m.npz", "--method", "meanfill"
+    )
+    assert result.exit_code == 2
+    assert result.stderr == "Error: the result cannot be written: No space left on device.\n"
+    assert Path("out.csv").read_text() == "as it was"
+    assert sorted(path.name for path in Path().iterdir()) == ["faces.csv", "out.csv"]
+
+
+# Other programs before and behind it.
+
+
+def command(*arguments: str, folder: Path, **options) -> subprocess.Popen:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(folder / "tmp")}
+    (folder / "tmp").mkdir(exist_ok=True)
+    return subprocess.Popen(
+        [sys.executable, "-m", "hidldl", *arguments], cwd=folder, env=environment, stderr=subprocess.PIPE, **options
+    )
+
+
+def test_from_standard_input_to_standard_output(tmp_path):
+    text = faces().to_csv(index=False).encode()
+    process = command(
+        "recover", "-", "-o", "-", "--method", "meanfill", "-q", folder=tmp_path, stdin=-1, stdout=subprocess.PIPE
+    )
+    out, err = process.communicate(gzip.compress(text), timeout=60)
+    assert (process.returncode, err) == (0, b"")
+    (tmp_path / "out.csv").write_bytes(out)
+    recovered(tmp_path / "out.csv")
+    assert not list((tmp_path / "tmp").iterdir())
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="signals are POSIX's")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_command_leaves_nothing_behind(tmp_path, number):
+    faces(400).to_csv(tmp_path / "faces.csv", index=False)
+    (tmp_path / "out.csv").write_text("as it was")
+    with (tmp_path / "faces.csv").open() as table:
+        process = command(
+            "recover", "-", "-o", "out.csv", "--report", "r.html", "--progress", "json", folder=tmp_path, stdin=table
+        )
+    while b"candidates" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert err.splitlines()[-1] == b"Interrupted; nothing was written."
+    assert b"Traceback" not in err
+    assert (tmp_path / "out.csv").read_text() == "as it was"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["faces.csv", "out.csv", "tmp"]
+    assert not list((tmp_path / "tmp").iterdir())

@@ -1,0 +1,152 @@
+"""A model of a table, saved and used on another."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hidldl import MeanFill, hide_labels, make_distributions, save_model
+from hidldl.saving import ModelFileError
+from hidldl.tables.model_files import TablePrediction, load_table_model, save_table_model
+from hidldl.tables.planning import Options
+from hidldl.tables.reading import TableError, open_table
+from hidldl.tables.recovering import TableRecovery
+
+NAMES = ["a", "b", "c"]
+
+
+def frame_of(n_rows: int = 60) -> pd.DataFrame:
+    data = make_distributions(n_rows=n_rows, n_features=2, n_labels=3, random_state=0)
+    D_obs, observed = hide_labels(data.distributions, 0.3, random_state=0)
+    frame = pd.DataFrame(data.features, columns=["x", "y"])
+    frame["code"] = np.where(data.features[:, 0] > 0, "1", "two")
+    frame.loc[::5, "y"] = np.nan
+    frame.insert(0, "name", [f"r{i}" for i in range(n_rows)])
+    return frame.join(pd.DataFrame(np.where(observed, D_obs, np.nan), columns=NAMES))
+
+
+def saved(folder, method, name="m.npz", **parameters):
+    frame_of().to_csv(folder / "t.csv", index=False)
+    with open_table(folder / "t.csv") as table:
+        recovery = TableRecovery.of(table, Options(method=method, parameters=parameters))
+    save_table_model(folder / name, recovery)
+    return recovery
+
+
+def predicted(folder, frame: pd.DataFrame, **options):
+    frame.to_csv(folder / "new.csv", index=False)
+    with open_table(folder / "new.csv") as table:
+        prediction = TablePrediction.of(folder / "m.npz", table, **options)
+        (piece,) = prediction.pieces()
+    return prediction, piece
+
+
+@pytest.fixture(scope="module")
+def bayes(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bayes")
+    saved(folder, "bayes", nu=100, ridge=1, width=1, standardize=True, prior_rows=1)
+    return folder
+
+
+def test_what_was_saved_is_what_comes_back(tmp_path):
+    for name in ("m.npz", "m.json"):
+        recovery = saved(tmp_path, "meanfill", name)
+        model, plan, encoding = load_table_model(tmp_path / name)
+        assert isinstance(model, MeanFill)
+        assert (plan.roles, plan.marks, plan.normalise) == (
+            recovery.plan.roles,
+            recovery.plan.marks,
+            recovery.plan.normalise,
+        )
+        with open_table(tmp_path / "t.csv") as table:
+            assert np.array_equal(encoding(table.read()), recovery.encoding(table.read()))
+
+
+def test_labels_of_new_rows_are_used_and_kept(bayes):
+    frame = frame_of()
+    prediction, piece = predicted(bayes, frame, level=0.8)
+    kept = piece.D_obs * (1 - piece.hidden_mass)[:, None]
+    assert np.where(piece.observed, piece.distributions, 0) == pytest.approx(kept, abs=1e-12)
+    assert (piece.low <= piece.high).all()
+    assert piece.names.tolist() == frame["name"].tolist()
+    assert "labels in 3 of 3 columns are used" in prediction.notes[0]
+
+
+def test_tables_without_labels_or_names(bayes):
+    prediction, piece = predicted(bayes, frame_of().drop(columns=[*NAMES, "name"]))
+    assert piece.names is None
+    assert not piece.observed.any()
+    assert piece.distributions.sum(axis=1) == pytest.approx(np.ones(60))
+    assert "has no labels" in prediction.notes[0]
+
+
+def test_a_category_is_read_as_text_though_this_table_has_numbers_only(bayes):
+    alike = frame_of().assign(code="1")
+    _, numbers = predicted(bayes, alike)
+    _, texts = predicted(bayes, pd.concat([alike, alike.assign(code="two")]))
+    assert np.array_equal(numbers.distributions, texts.distributions[:60])
+    assert not np.array_equal(texts.distributions[:60], texts.distributions[60:])
+
+
+def test_a_method_that_looks_at_no_labels_still_keeps_their_proportions(tmp_path):
+    saved(tmp_path, "meanfill")
+    _, piece = predicted(tmp_path, frame_of())
+    kept = piece.D_obs * (1 - piece.hidden_mass)[:, None]
+    assert np.where(piece.observed, piece.distributions, 0) == pytest.approx(kept, abs=1e-12)
+
+
+def test_a_method_that_keeps_no_proportions_does_not_pretend_to(tmp_path):
+    saved(tmp_path, "winldl")
+    prediction, piece = predicted(tmp_path, frame_of())
+    assert "not looked at" in prediction.notes[0]
+    assert not piece.observed.any()
+    assert piece.hidden_mass == pytest.approx(np.ones(60))
+
+
+def test_what_does_not_fit_is_refused(bayes, tmp_path):
+    with pytest.raises(TableError, match=r"no column 'z' \(--id\)"):
+        predicted(bayes, frame_of(), row_names="z")
+    with pytest.raises(TableError, match="no column 'y', which the model needs"):
+        predicted(bayes, frame_of().drop(columns="y"))
+    with pytest.raises(TableError, match=r"label column 'b' of new\.csv holds 'many' in row 3"):
+        predicted(bayes, frame_of().assign(b=["1", "0", "many", *["1"] * 57]))
+    model = MeanFill().fit(np.eye(3), np.full((3, 2), 0.5), np.ones((3, 2), bool))
+    save_model(tmp_path / "plain.npz", model)
+    with pytest.raises(ModelFileError, match="no model of a table; 'hidldl recover --model' saves one"):
+        load_table_model(tmp_path / "plain.npz")
+
+
+def changed(folder, path, value):
+    tree = json.loads((folder / "m.json").read_text())
+    node = tree["about"]
+    for key in path[:-1]:
+        node = node[key]
+    node[path[-1]] = value
+    (folder / "bad.json").write_text(json.dumps(tree))
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        (("roles", "labels"), {"tuple": ["a", "b"]}),
+        (("roles", "labels"), {"tuple": ["a", "b", "b"]}),
+        (("roles", "labels"), {"tuple": ["a", "b", 7]}),
+        (("roles", "labels"), None),
+        (("roles", "row_names"), 7),
+        (("roles", "__class__"), "x"),
+        (("marks", "numbers"), {"tuple": ["many"]}),
+        (("encoding", "numbers"), {"tuple": ["x"]}),
+        (("encoding", "numbers"), {"tuple": ["x", "x"]}),
+        (("encoding", "gappy"), {"tuple": ["z"]}),
+        (("encoding", "medians"), None),
+        (("encoding", "categories"), {"tuple": ["code"]}),
+    ],
+)
+def test_hostile_parts_are_refused(tmp_path, part, value):
+    saved(tmp_path, "meanfill", "m.json")
+    changed(tmp_path, ("dict", part[0], "dict", part[1]), value)
+    with pytest.raises(ModelFileError) as error:
+        load_table_model(tmp_path / "bad.json")
+    assert "bad.json" in str(error.value)
+    assert "\n" not in str(error.value)
