@@ -201,7 +201,8 @@ def main() -> None:
 
 
 def is_here(name: str) -> bool:
-    return name not in FILES or bool(os.environ.get("HIDLDL_DATA"))
+    folder = os.environ.get("HIDLDL_DATA")
+    return name not in FILES or (folder is not None and (Path(folder) / FILES[name].file).is_file())
 
 
 if __name__ == "__main__":
