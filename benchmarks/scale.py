@@ -51,7 +51,7 @@ def measure(n_rows: int, n_labels: int, n_threads: int) -> Result:
     ordered = (reordered(G, order), D_obs[order], observed[order])
     result: Result = {"rows": n_rows, "labels": n_labels, "threads": n_threads, "edges": G.nnz - n_rows}
     result["seconds_to_order"] = perf_counter() - started
-    iterations = 100 if (n_rows, n_labels, n_threads) == HEADLINE else max(5, min(100, 2_000_000 // n_rows))
+    iterations = 100 if (n_rows, n_labels, n_threads) == HEADLINE else max(20, min(100, 4_000_000 // n_rows))
     with threads(n_threads) as mapper:
         options = {**OPTIONS, "max_iter": iterations}
         solvers: dict[str, Callable[[], Any]] = {

@@ -373,7 +373,13 @@ def command(*arguments: str, folder: Path, **options) -> subprocess.Popen:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(folder / "tmp")}
     (folder / "tmp").mkdir(exist_ok=True)
     return subprocess.Popen(
-        [sys.executable, "-m", "hidldl", *arguments], cwd=folder, env=environment, stderr=subprocess.PIPE, **options
+        [sys.executable, "-m", "hidldl", *arguments],
+        cwd=folder,
+        env=environment,
+        stderr=subprocess.PIPE,
+        # A shell starts what it runs in the background deaf to Ctrl-C, and so would be what the tests start.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        **options,
     )
 
 

@@ -12,7 +12,7 @@ from literal_algorithm1 import algorithm1 as literal
 def in_small_tiles(monkeypatch):
     """So that a small table has several tiles and blocks, and the last ones are not full."""
     monkeypatch.setattr(algorithm1_compiled, "TILE_ROWS", 7)
-    monkeypatch.setattr(algorithm1_compiled, "BLOCK_TILES", 2)
+    monkeypatch.setattr(algorithm1_compiled, "FEWEST_TILES", 2)
 
 
 OPTIONS = {"rho": 2.0, "step": 0.01, "tol": 1e-3}

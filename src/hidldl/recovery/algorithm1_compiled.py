@@ -21,8 +21,8 @@ from hidldl.validation import BoolArray, FloatArray
 
 TILE_ROWS = 128
 """A tile's arrays stay in a cache close to the core, and its loops are long enough for vector instructions."""
-BLOCK_TILES = 64
-"""Tiles of a task; sums are taken in this order whatever the number of threads."""
+N_BLOCKS, FEWEST_TILES = 16, 64
+"""Tasks of a sweep, and fewest tiles of one; sums are taken in this order whatever the number of threads."""
 
 
 def solve(
@@ -46,7 +46,7 @@ def solve(
     Y = np.empty_like(shares)
     W = np.empty_like(shares if constraint else shares[:0])
     M = np.eye(n_labels, dtype=D_obs.dtype)
-    blocks = row_blocks(len(shares), BLOCK_TILES)
+    blocks = row_blocks(len(shares), max(FEWEST_TILES, -(-len(shares) // N_BLOCKS)))
     grams, gaps = np.empty((len(blocks), n_labels, n_labels)), np.empty((len(blocks), 2))
     graph = (laplacian.indptr, laplacian.indices, laplacian.data)
     tiles, labels = (Y, W, shares, seen), (0,) * n_labels

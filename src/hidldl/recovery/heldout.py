@@ -23,6 +23,8 @@ N_FOLDS = 4
 MASKS = (3, 12)
 """Fewest and most masks; in between as many as give ``PLAYS`` losses in all."""
 PLAYS = 3000
+MASK_WORK = 5 * 10**9
+"""Most rows * labels³ over all masks: with hundreds of labels a row is dear, and tells more."""
 N_DRAWS = 64
 ROWS = (1000, 4000)
 """Least and most rows that play; in between as many as keep rows * labels² below ``WORK``."""
@@ -84,7 +86,8 @@ class HeldOutGame:
         self.X, self.shares, self.observed = X[players], shares[players], observed[players]
         self.folds = rng.permutation(len(players)) % N_FOLDS
         can_play = (hide_again(self.shares, self.observed, rng) != self.observed).any(axis=1).sum()
-        n_masks = int(np.clip(PLAYS // max(can_play, 1), *MASKS))
+        affordable = MASK_WORK // (len(players) * n_labels**3)
+        n_masks = int(np.clip(min(PLAYS // max(can_play, 1), affordable), *MASKS))
         self.masks = [hide_again(self.shares, self.observed, rng) for _ in range(n_masks)]
         self.judged = [(mask != self.observed).any(axis=1) for mask in self.masks]
         self.landmark_seed = int(rng.integers(2**31))

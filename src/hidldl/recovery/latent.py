@@ -7,11 +7,13 @@ matrix gives that in closed form.
 """
 
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 
 import numpy as np
 from scipy.special import xlogy
 
-from hidldl.parallel import Mapper, for_each, row_blocks
+from hidldl.parallel import BLOCK_ROWS, Mapper, for_each, row_blocks
 from hidldl.recovery.kernelmean import Ridge
 from hidldl.recovery.logisticnormal import draw_log_degrees, find_modes
 from hidldl.validation import BoolArray, FloatArray
@@ -21,6 +23,8 @@ LOOSE, TIGHT = 1e-3, 1e-9
 """How little a row's loss must fall for Newton's method to stop: during the rounds, and at the end."""
 LONGEST_STRIDE = 8.0
 """How many times a round's change the extrapolation may go; each squared step covers about its square in rounds."""
+BLOCK_WORK, FEWEST_IN_BLOCK = 2**26, 32
+"""Rows times labels³ of a block: a row with many labels is work enough that few of them are worth a thread."""
 LARGEST_LEVERAGE = 0.99
 LARGEST_VARIANCE = 1e4
 """Of log-degrees. Where zeros are taken as exact S would grow for ever; degrees e¹⁰⁰ apart are zeros all the same."""
@@ -97,7 +101,7 @@ class LatentModel:
         def solve(block: slice) -> None:
             _modes(self.estimates.S, self.parameters.nu, rows.part(block), evidence[block], TIGHT)
 
-        for_each(mapper, solve, row_blocks(len(rows.mean)))
+        for_each(mapper, solve, _work_blocks(*rows.mean.shape))
         return evidence
 
     def draw(self, rows: Rows, block: slice, normals: FloatArray, noise: FloatArray) -> FloatArray:
@@ -111,6 +115,10 @@ class LatentModel:
             S, part.mean, part.scale, part.observed, self.parameters.nu, part.weights, prior_draws, noise, out
         )
         return out
+
+
+def _work_blocks(n_rows: int, n_labels: int) -> list[slice]:
+    return row_blocks(n_rows, int(np.clip(BLOCK_WORK // n_labels**3, FEWEST_IN_BLOCK, BLOCK_ROWS)))
 
 
 @dataclass(frozen=True)
@@ -211,8 +219,8 @@ class _Rounds:
     def update(self, estimates: Estimates) -> Estimates:
         """One round of EM: a pass over the rows, then m × m and q × q algebra."""
         n_rows, n_labels = self.shares.shape
-        parts = list(self.mapper(lambda block: self._pass(estimates, block), row_blocks(n_rows)))
-        slope, total, products, evidence = (sum(part) for part in zip(*parts, strict=True))
+        parts = self.mapper(lambda block: self._pass(estimates, block), _work_blocks(n_rows, n_labels))
+        slope, total, products, evidence = reduce(lambda sums, part: tuple(map(add, sums, part)), parts)
         self.evidence.append(evidence / n_rows)
         S = estimates.S
         S = centred(S + S @ (slope / n_rows) @ S)
