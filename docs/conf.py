@@ -25,7 +25,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "results", "**.ipynb_checkpoints", "gallery/*.ipynb"]
+exclude_patterns = ["jupyter_execute", "_build", "results", "**.ipynb_checkpoints", "gallery/*.ipynb"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 autosummary_generate = True
