@@ -20,9 +20,9 @@ from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from hidldl import MEASURES, HidLDL, hide_labels, load_dataset
-from hidldl.experiments.paper import paper_figures
+from hidldl.experiments.paper import published_results
 
-DATASETS = [name for name in paper_figures()["dataset"].unique() if name != "RAF-ML"]
+DATASETS = [name for name in published_results()["dataset"].unique() if name != "RAF-ML"]
 EXPONENTS = range(-10, 7)
 RATES = (0.5, 0.8)
 chebyshev = MEASURES["chebyshev"]

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from hidldl import HidLDL, hide_labels, load_dataset
-from hidldl.base import DivergenceError
+from hidldl.errors import DivergenceError
 from hidldl.recovery.exact import ConvexProblem
 
 ALPHAS = (0.25, 1.0, 4.0, 16.0)

@@ -17,11 +17,11 @@ import numpy as np
 from tqdm import tqdm
 
 from hidldl import MEASURES, HidLDL, MeanFill, hide_labels, load_dataset
-from hidldl.experiments.paper import paper_figures
-from hidldl.validation import FloatArray
+from hidldl.arrays import FloatArray
+from hidldl.experiments.paper import published_results
 
 # The paper's Table A2, column "Ours" but for RAF-ML, which was never measured.
-_OURS_IN_A2 = paper_figures().query("table == 'A2' and method == 'HidLDL' and dataset != 'RAF-ML'")
+_OURS_IN_A2 = published_results().query("table == 'A2' and method == 'HidLDL' and dataset != 'RAF-ML'")
 PAPER: dict[str, float] = dict(zip(_OURS_IN_A2["dataset"], _OURS_IN_A2["mean"], strict=True))
 OTHER_FEATURES = {"Emotion6": "the paper used 1000 features, the public file has 168"}
 ALPHAS = 2.0 ** np.arange(-10, 11)

@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from hidldl import LDLDPA, LDLLRR, SAIIS, IncomLDL, PTBayes, WInLDL, hide_labels, load_dataset, score
 from hidldl.datasets.dataset import Dataset
-from hidldl.experiments.paper import paper_figures
+from hidldl.experiments.paper import published_results
 
 DATASETS = (
     *("Yeast-alpha", "Yeast-cdc", "Yeast-cold", "Yeast-dtt", "Yeast-elu", "Yeast-spo"),
@@ -84,7 +84,7 @@ def evaluate(name: str, repetitions: int) -> dict[str, list[dict[str, float]]]:
 
 def paper_figure(measure: str, dataset: str, method: str) -> tuple[float, float]:
     """The paper's mean and standard deviation."""
-    figures = paper_figures()
+    figures = published_results()
     chosen = figures.query("table == @TABLES[@measure] and dataset == @dataset and method == @method").iloc[0]
     return float(chosen["mean"]), float(chosen["std"])
 

@@ -22,12 +22,12 @@ from joblib import Parallel, delayed
 from tqdm import tqdm
 
 from hidldl import MEASURES, SABFGS, BayesHidLDL, HidLDL, MeanFill, hide_labels, load_dataset, score
-from hidldl.experiments.paper import ALPHAS, paper_figures
+from hidldl.arrays import BoolArray, FloatArray
+from hidldl.experiments.paper import ALPHAS, published_results
 from hidldl.experiments.protocol import Condition
 from hidldl.experiments.runner import TEST_SHARE
-from hidldl.validation import BoolArray, FloatArray
 
-DATASETS = [name for name in paper_figures()["dataset"].unique() if name != "RAF-ML"]
+DATASETS = [name for name in published_results()["dataset"].unique() if name != "RAF-ML"]
 RATES, REPETITIONS = (0.5, 0.8), 5
 FIVE = ("chebyshev", "clark", "canberra", "cosine", "intersection")
 LEVEL = 0.9

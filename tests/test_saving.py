@@ -24,7 +24,7 @@ from hidldl import (
     make_distributions,
     save_model,
 )
-from hidldl.saving import ModelFileError
+from hidldl.errors import ModelFileError
 
 DATA = make_distributions(n_rows=40, n_features=3, n_labels=4, random_state=0)
 HIDDEN = hide_labels(DATA.distributions, 0.4, random_state=0)

@@ -9,7 +9,8 @@ from scipy import sparse
 
 from estimators import LEARNERS, RECOVERERS
 from hidldl import HidLDL, MeanFill, hide_labels
-from hidldl.validation import ROW_SUM_TOLERANCE, check_observed_rows, random_generator
+from hidldl.randomness import random_generator
+from hidldl.validation import ROW_SUM_TOLERANCE, check_observed_rows
 
 NAN = np.nan
 

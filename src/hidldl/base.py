@@ -5,7 +5,7 @@ own file holds only its computation, in the hooks whose names start with an unde
 """
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -14,12 +14,12 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from hidldl.arrays import BoolArray, FloatArray
+from hidldl.errors import DivergenceError, warn_user
 from hidldl.metrics import MEASURES
 from hidldl.notebook import result_html
 from hidldl.simplex import clip_and_close, project_onto_simplex, restore_proportions
 from hidldl.validation import (
-    BoolArray,
-    FloatArray,
     ObservedRows,
     check_distributions,
     check_features,
@@ -27,12 +27,7 @@ from hidldl.validation import (
     check_same_labels,
     check_same_rows,
     check_sample_weight,
-    warn_user,
 )
-
-
-class DivergenceError(ValueError):
-    """A method ended with numbers that are not finite."""
 
 
 class _DistributionEstimator(BaseEstimator, metaclass=ABCMeta):
@@ -110,6 +105,9 @@ class Recoverer(_DistributionEstimator):
     def _keeps_proportions(self) -> bool:
         """Whether recovered rows are proportional to the observed ones, or merely the nearest on the simplex."""
         return True
+
+    _on_trial: Callable[[int], None] | None = None
+    """Told how many trials the choice of parameters has made; for programs that show progress of their own."""
 
     # Methods of the incomplete setting take observed degrees for true shares, which need not sum to 1.
     _may_be_partial = False

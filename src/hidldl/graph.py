@@ -7,7 +7,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import laplacian, reverse_cuthill_mckee
 from sklearn.neighbors import NearestNeighbors
 
-from hidldl.validation import FloatArray, IntArray, warn_user
+from hidldl.arrays import FloatArray, IntArray
+from hidldl.errors import warn_user
 
 VANISHING_WEIGHT = 1e-6
 """A typical weight below this moves no row: the graph is as good as absent."""

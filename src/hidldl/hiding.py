@@ -5,15 +5,9 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from hidldl.validation import (
-    BoolArray,
-    FloatArray,
-    RandomState,
-    check_choice,
-    check_distributions,
-    check_number,
-    random_generator,
-)
+from hidldl.arrays import BoolArray, FloatArray
+from hidldl.randomness import RandomState, random_generator
+from hidldl.validation import check_choice, check_distributions, check_number
 
 
 def hide_labels(

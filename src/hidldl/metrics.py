@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from scipy.special import rel_entr
 
-from hidldl.validation import FloatArray, check_matrix_pair
+from hidldl.arrays import FloatArray
+from hidldl.validation import check_matrix_pair
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hidldl import __version__
 from hidldl.base import _DistributionEstimator
+from hidldl.errors import ModelFileError
 from hidldl.recovery.following import FollowingLearner
 from hidldl.replacing import replacing
 
@@ -39,10 +40,6 @@ CLASSES = {
 """The classes that a model file may name, and their homes."""
 ALWAYS = ("label_names_", "n_features_in_", "feature_names_in_")
 ARRAY_KINDS = "biufU"
-
-
-class ModelFileError(ValueError):
-    """The file is not a model that can be read."""
 
 
 def save_model(path: str | PathLike[str], model: Any, about: dict[str, Any] | None = None) -> None:

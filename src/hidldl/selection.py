@@ -4,17 +4,18 @@ Everything compared is data that the user has. Candidates play on the same masks
 where the evidence is thin the safer choice stays.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+from tqdm import tqdm
 
+from hidldl.arrays import BoolArray, FloatArray
 from hidldl.metrics import MEASURES
 from hidldl.notebook import selection_html
 from hidldl.simplex import clip_and_close
-from hidldl.validation import BoolArray, FloatArray
 
 Candidate: TypeAlias = dict[str, Any]
 """Parameters by name."""
@@ -64,6 +65,14 @@ def play(
     losses = np.array(list(mapper(loss, *zip(*rounds, strict=True)))).reshape(len(candidates), n_draws, -1)
     in_play = times > 0
     return (losses * judged).sum(axis=1)[:, in_play] / times[in_play]
+
+
+def counted(results: Iterable[Any], total: int, *, verbose: bool, told: Callable[[int], None] | None) -> Iterator[Any]:
+    """The results, with a bar if it is asked for; ``told`` hears how many there are so far."""
+    for count, result in enumerate(tqdm(results, total=total, desc="fits", disable=not verbose), 1):
+        if told is not None:
+            told(count)
+        yield result
 
 
 def judge(recovered: FloatArray, shares: FloatArray, observed: BoolArray, measure: str) -> FloatArray:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hidldl.validation import BoolArray, FloatArray
+from hidldl.arrays import BoolArray, FloatArray
 
 
 def clip_and_close(D: FloatArray) -> FloatArray:

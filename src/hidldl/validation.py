@@ -5,7 +5,6 @@ hidden; without NaN, a zero is. A true, annotated zero is an observed entry.
 """
 
 import sys
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -16,10 +15,9 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype
 from scipy import sparse
 
-FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
-IntArray: TypeAlias = npt.NDArray[np.integer[Any]]
-RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
+from hidldl.arrays import BoolArray, FloatArray
+from hidldl.errors import warn_user
+
 Auto: TypeAlias = Literal["auto"]
 AUTO: Auto = "auto"
 """The value of a parameter that is chosen without ground truth."""
@@ -27,10 +25,6 @@ AUTO: Auto = "auto"
 FLOAT_TYPES = [np.float64, np.float32]
 ROW_SUM_TOLERANCE = 1e-3
 """How far a row's sum may be from 1: enough for shares that were rounded to four decimals."""
-
-
-COMPACT_DENSITY = 0.05
-"""Share of non-zero features below which a dense matrix is worth converting."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +70,6 @@ def check_features(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) ->
     )
     _refuse_nonfinite_features(checked, X)
     return checked
-
-
-def compact(X: Any) -> Any:
-    """Checked features as a CSR matrix if nearly all of them are 0: their products are then many times cheaper."""
-    if sparse.issparse(X) or np.count_nonzero(X) > COMPACT_DENSITY * X.size:
-        return X
-    return sparse.csr_array(X)
 
 
 def check_observed_rows(
@@ -250,21 +237,6 @@ def check_choice(value: Any, name: str, choices: Sequence[str]) -> None:
     """One of a few words."""
     if value not in choices:
         raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, got {value!r}.")
-
-
-def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line of the first caller outside this package, however deep the warning arose."""
-    depth, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("hidldl."):
-        depth, frame = depth + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=depth)
-
-
-def random_generator(random_state: RandomState) -> np.random.Generator:
-    """A generator of its own; NumPy's global stream is never read or advanced."""
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31, size=4))
-    return np.random.default_rng(random_state)
 
 
 def _as_matrix(values: Any, name: str) -> tuple[FloatArray, pd.DataFrame | None]:

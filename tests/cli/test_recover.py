@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from tables.malformed import LABELS, MALFORMED
 
 from hidldl import hide_labels, make_distributions
 from hidldl.cli import main
 from hidldl.tables import recovering
-from tables.malformed import LABELS, MALFORMED
 
 NAMES = ["joy", "fear", "anger", "calm"]
 QUICK = (
@@ -404,7 +404,7 @@ def test_an_interrupted_command_leaves_nothing_behind(tmp_path, number):
         process = command(
             "recover", "-", "-o", "out.csv", "--report", "r.html", "--progress", "json", folder=tmp_path, stdin=table
         )
-    while b"candidates" not in process.stderr.readline():
+    while b"trials" not in process.stderr.readline():
         assert process.poll() is None
     process.send_signal(number)
     _, err = process.communicate(timeout=60)

@@ -8,8 +8,9 @@ import requests
 
 from hidldl import list_datasets, load_dataset
 from hidldl.datasets import registry
-from hidldl.datasets.files import DatasetUnavailableError, cache_folder, fetch, locate
+from hidldl.datasets.files import cache_folder, fetch, locate
 from hidldl.datasets.registry import FILES, find_entry
+from hidldl.errors import DatasetUnavailableError
 
 ENTRY = FILES["SJAFFE"]
 

@@ -7,7 +7,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from hidldl import PTBayes, make_distributions
 from hidldl.learners import ptbayes
-from hidldl.validation import random_generator
+from hidldl.randomness import random_generator
 
 DATA = make_distributions(n_rows=150, n_features=5, n_labels=4, random_state=0)
 

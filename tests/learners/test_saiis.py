@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 from hidldl import SABFGS, SAIIS, make_distributions
 from hidldl.learners import saiis
 from hidldl.learners.saiis import ScalingEquations
-from hidldl.validation import random_generator
+from hidldl.randomness import random_generator
 
 
 @pytest.fixture

@@ -6,8 +6,9 @@ import pytest
 from click.testing import CliRunner
 
 from hidldl.cli import main
+from hidldl.errors import TableError
 from hidldl.tables.planning import Options, Plan
-from hidldl.tables.reading import TableError, open_table
+from hidldl.tables.reading import open_table
 
 AWKWARD = ["a,b", "c..d", "*", '["a"]', " spaced ", "--hidden"]
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hidldl.errors import TableError
 from hidldl.tables.columns import Tally
 from hidldl.tables.encoding import FeatureEncoding
 from hidldl.tables.roles import Roles
-from hidldl.tables.sources import TableError
 
 FRAME = pd.DataFrame(
     {"x": [1.0, 2.0, np.nan, 10.0], "y": [1.0, 2.0, 3.0, 4.0], "genre": ["b", "a", np.nan, "b"]}, dtype=object

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from hidldl import MeanFill, hide_labels, make_distributions, save_model
-from hidldl.saving import ModelFileError
+from hidldl.errors import ModelFileError, TableError
 from hidldl.tables.model_files import TablePrediction, load_table_model, save_table_model
 from hidldl.tables.planning import Options
-from hidldl.tables.reading import TableError, open_table
+from hidldl.tables.reading import open_table
 from hidldl.tables.recovering import TableRecovery
 
 NAMES = ["a", "b", "c"]

@@ -15,11 +15,12 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from hidldl.tables import delimited, sources
-from hidldl.tables.reading import Table, TableError, open_table
-from tables import malformed
 from tables.malformed import GOOD, MALFORMED
+
+import malformed
+from hidldl.errors import TableError
+from hidldl.tables import delimited, sources
+from hidldl.tables.reading import Table, open_table
 
 
 def opened(folder: Path, content: str | bytes, name: str = "table.csv") -> Table:

@@ -7,12 +7,14 @@ import pandas as pd
 import pytest
 
 from hidldl import BayesHidLDL, HidLDL, hide_labels, make_distributions
+from hidldl.errors import TableError
 from hidldl.recovery.incomldl import IncomLDL
 from hidldl.recovery.selftuned import SelfTuned
 from hidldl.tables import delimited, recovering
+from hidldl.tables.methods import METHODS, make_model
 from hidldl.tables.planning import Options
-from hidldl.tables.reading import TableError, open_table
-from hidldl.tables.recovering import METHODS, TableRecovery, make_model
+from hidldl.tables.reading import open_table
+from hidldl.tables.recovering import TableRecovery
 
 NAMES = ["a", "b", "c", "d"]
 GIVEN = {"nu": 100, "ridge": 1, "width": 1, "standardize": True, "prior_rows": 1}

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from hidldl.errors import TableError
 from hidldl.tables.columns import Tally
 from hidldl.tables.roles import Roles, assign_roles
-from hidldl.tables.sources import TableError
 
 SHARES = np.random.default_rng(0).dirichlet([2, 2, 2], 30)
 

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from hidldl.errors import TableError
 from hidldl.tables.columns import Tally
 from hidldl.tables.shares import Marks, Shares, are_amounts
-from hidldl.tables.sources import TableError
 
 LABELS = ("a", "b", "c")
 

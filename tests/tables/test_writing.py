@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from hidldl.errors import TableError
 from hidldl.replacing import replacing, replacing_all
 from hidldl.tables import writing
-from hidldl.tables.reading import TableError, open_table
+from hidldl.tables.reading import open_table
 from hidldl.tables.recovering import RecoveredRows
 from hidldl.tables.writing import as_frame, check_target, open_writer
 

@@ -20,7 +20,8 @@ from time import monotonic
 from typing import Any, Literal, TypeAlias
 
 from hidldl.app.words import in_words
-from hidldl.tables.sources import TableError, split_suffix
+from hidldl.errors import TableError
+from hidldl.tables.sources import split_suffix
 
 logger = logging.getLogger(__name__)
 State: TypeAlias = Literal["new", "reading", "choosing", "ready", "running", "done"]

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from hidldl.cli.recover import METHOD_NAMES
+from hidldl.tables.methods import METHODS
 
 ROLES = ("label", "feature", "id", "out")
 LEVEL = "0.9"
@@ -33,7 +33,7 @@ def options_of(wanted: Any, overview: dict[str, Any]) -> list[str]:
     if wanted.get("amounts"):
         options.append("--normalise")
     method = wanted.get("method", "bayes")
-    if method not in METHOD_NAMES:
+    if method not in METHODS:
         raise ValueError("There is no such method.")
     options += ["--method", method]
     if wanted.get("intervals"):

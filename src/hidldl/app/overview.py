@@ -11,11 +11,11 @@ import click
 import pandas as pd
 
 from hidldl.app.words import in_words
-from hidldl.cli.errors import one_line_errors
-from hidldl.cli.recover import quiet_warnings
+from hidldl.cli.errors import one_line_errors, quiet_warnings
+from hidldl.errors import TableError
 from hidldl.tables.columns import MOST_DISTINCT, Column
 from hidldl.tables.planning import Options, Plan
-from hidldl.tables.reading import TableError, open_table
+from hidldl.tables.reading import open_table
 from hidldl.tables.workbook import SeveralSheetsError
 
 SHOWN_ROWS = 5

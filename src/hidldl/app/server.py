@@ -22,8 +22,9 @@ from hidldl.app.guard import Guard
 from hidldl.app.jobs import IDLE_SECONDS, RESULTS, BusyError, Job, Jobs, TooLargeError
 from hidldl.app.options import options_of
 from hidldl.app.sample import write_sample
+from hidldl.errors import TableError
 from hidldl.replacing import replacing
-from hidldl.tables.reading import TableError, open_table
+from hidldl.tables.reading import open_table
 from hidldl.tables.sources import split_suffix
 from hidldl.tables.writing import MOST_EXCEL_ROWS, open_writer
 

@@ -43,16 +43,16 @@ def compare(
     import numpy as np
 
     from hidldl.cli.reproduce import progress_bar, tell_failures
-    from hidldl.datasets.table import load_table
     from hidldl.experiments.paper import METHODS, OURS
     from hidldl.experiments.protocol import Experiment, Method, register_dataset
+    from hidldl.experiments.reproduction import comparison_page
     from hidldl.experiments.runner import run
     from hidldl.experiments.store import Store
     from hidldl.metrics import MEASURES
     from hidldl.recovery.bayeshidldl import BayesHidLDL
-    from hidldl.reports import tables
+    from hidldl.reports import comparison as comparing
     from hidldl.reports.page import check_report_extra
-    from hidldl.reports.reproduction import comparison_page
+    from hidldl.tables.loading import load_table
     from hidldl.validation import check_distributions
 
     if measure not in MEASURES:
@@ -77,7 +77,7 @@ def compare(
     tell_failures(store)
     results = store.results([experiment])
     comparisons = {
-        shown: tables.compare(
+        shown: comparing.compare(
             results,
             shown,
             title=f"{data.name}: {shown}, {setting}, {rate:.0%} hidden",
@@ -90,7 +90,7 @@ def compare(
         if shown == measure or np.isfinite(results[shown].dropna()).all()
     }
     comparison = comparisons[measure]
-    for ending, write in (("md", tables.to_markdown), ("tex", tables.to_latex), ("csv", tables.to_csv)):
+    for ending, write in (("md", comparing.to_markdown), ("tex", comparing.to_latex), ("csv", comparing.to_csv)):
         (output / f"comparison.{ending}").write_text(write(comparison) + "\n", encoding="utf-8")
     page = comparison_page(data.name, list(comparisons.values()), results, " ".join(["hidldl", *sys.argv[1:]]))
     (output / "index.html").write_text(page, encoding="utf-8")

@@ -63,9 +63,9 @@ def list_() -> None:
 @click.option("--all", "everything", is_flag=True, help="All of the paper's datasets.")
 def fetch(names: tuple[str, ...], everything: bool) -> None:
     """Download datasets into the cache and verify them; what is here already is only verified."""
-    from hidldl.datasets.files import DatasetUnavailableError
     from hidldl.datasets.files import fetch as fetch_file
     from hidldl.datasets.registry import FILES
+    from hidldl.errors import DatasetUnavailableError
 
     if everything == bool(names):
         raise click.UsageError("Name some datasets, or use --all.")

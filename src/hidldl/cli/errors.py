@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -55,3 +56,11 @@ def _ending_in_order() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def quiet_warnings() -> Iterator[None]:
+    """What the library warns programmers of is said to users in other words: by notes and in the report."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

@@ -6,9 +6,9 @@ from time import perf_counter
 
 import click
 
-from hidldl.cli.errors import one_line_errors
-from hidldl.cli.recover import page_of, quiet_warnings, table_options
-from hidldl.cli.results import Targets, say, write_results
+from hidldl.cli.errors import one_line_errors, quiet_warnings
+from hidldl.cli.recover import table_options
+from hidldl.cli.results import Targets, page_of, say, write_results
 
 
 @click.command()

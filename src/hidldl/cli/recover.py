@@ -1,29 +1,23 @@
 """``hidldl recover``: a table with hidden labels, back complete."""
 
 import json
-import shlex
-import sys
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from hidldl.cli.errors import one_line_errors
-from hidldl.cli.results import Targets, echo_wrapped, say, write_results
+from hidldl.cli.errors import one_line_errors, quiet_warnings
+from hidldl.cli.results import Targets, echo_wrapped, page_of, say, write_results
+from hidldl.tables.methods import METHODS
 
 if TYPE_CHECKING:
-    from hidldl.tables.model_files import TablePrediction
     from hidldl.tables.planning import Options
     from hidldl.tables.reading import Table
-    from hidldl.tables.recovering import TableRecovery
-    from hidldl.tables.summary import Summary
 
 MOST_LISTED = 40
-METHOD_NAMES = ("bayes", "hidldl", "meanfill", "incomldl", "incomldlprox", "winldl", "ldlldm")
 
 
 def _parameter(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
@@ -92,7 +86,7 @@ def table_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--hidden", default="auto", show_default=True,
               help="What marks a hidden label: empty, zero, none, a number, or several by commas.")  # fmt: skip
 @click.option("--normalise", is_flag=True, help="Divide each row by its sum: its cells are counts or amounts.")
-@click.option("--method", type=click.Choice(METHOD_NAMES), default="bayes", show_default=True)
+@click.option("--method", type=click.Choice(tuple(METHODS)), default="bayes", show_default=True)
 @click.option("--set", "parameters", multiple=True, callback=_parameter, metavar="NAME=VALUE",
               help="A parameter of the method; chosen without ground truth where not given.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same result.")
@@ -160,44 +154,6 @@ def recover(
         )
     if not quiet:
         say(recovery.notes, done, targets)
-
-
-@contextmanager
-def quiet_warnings() -> Iterator[None]:
-    """What the library warns programmers of is said to users in other words: by notes and in the report."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
-def page_of(
-    recovery: "TableRecovery | TablePrediction", summary: "Summary", level: float | None, seconds: float
-) -> str:
-    """The report, as HTML."""
-    from hidldl.reports.recovery_page import Facts, recovery_page
-
-    model: Any = recovery.model
-    tuned = getattr(model, "recoverer_", model)
-    facts = Facts(
-        source=recovery.table.name,
-        method=type(tuned).__name__,
-        parameters=getattr(model, "parameters_", None) or _given(tuned),
-        seconds=seconds,
-        command=shlex.join(["hidldl", *sys.argv[1:]]),
-        notes=recovery.notes,
-        level=level,
-        selection=getattr(model, "selection_", None),
-        history=getattr(tuned, "history_", None),
-        converged=getattr(tuned, "converged_", None),
-    )
-    return recovery_page(summary, facts)
-
-
-def _given(model: Any) -> dict[str, Any]:
-    shown = model.get_params(deep=False)
-    return {
-        name: getattr(model, f"{name}_", value) for name, value in shown.items() if name not in ("n_jobs", "verbose")
-    }
 
 
 def _say_plan(source: "Table", options: "Options") -> None:

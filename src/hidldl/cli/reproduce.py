@@ -52,8 +52,8 @@ def reproduce(
     stopped, and nothing is run twice. Datasets are those that 'hidldl datasets' finds here.
     """
     from hidldl.datasets.registry import FILES, find_entry
+    from hidldl.experiments.reproduction import reproduce as write_all
     from hidldl.experiments.store import Store
-    from hidldl.reports.reproduction import reproduce as write_all
 
     if everything or not (tables or figures):
         tables, figures = TABLE_NUMBERS, FIGURE_NUMBERS

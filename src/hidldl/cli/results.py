@@ -1,19 +1,21 @@
 """What a command on a table leaves behind: the result, a page and a model, all of them complete or none."""
 
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from hidldl.tables.recovering import RecoveredRows
+    from hidldl.reports.summary import Summary
+    from hidldl.tables.model_files import TablePrediction
+    from hidldl.tables.recovering import RecoveredRows, TableRecovery
     from hidldl.tables.roles import Roles
-    from hidldl.tables.summary import Summary
 
 
 @dataclass(frozen=True)
@@ -31,8 +33,8 @@ class Targets:
 
     def check(self, *inputs: Path) -> None:
         """What cannot be written is told before the work, not after it."""
+        from hidldl.errors import TableError
         from hidldl.replacing import refuse_unwritable
-        from hidldl.tables.sources import TableError
         from hidldl.tables.writing import check_target
 
         if self.output is None and not self.files:
@@ -66,7 +68,7 @@ def write_results(
     ``page`` makes the report from the summary of the rows; ``save`` writes the model to a path.
     """
     from hidldl.replacing import replacing_all
-    from hidldl.tables.summary import Summarizer
+    from hidldl.reports.summary import Summarizer
     from hidldl.tables.writing import as_frame, open_writer, to_standard_output
 
     summarizer = Summarizer(roles.labels)
@@ -89,6 +91,36 @@ def write_results(
         if targets.report is not None:
             places[targets.report].write_text(page(summary), encoding="utf-8")
     return _in_a_sentence(summary)
+
+
+def page_of(
+    recovery: "TableRecovery | TablePrediction", summary: "Summary", level: float | None, seconds: float
+) -> str:
+    """The report, as HTML."""
+    from hidldl.reports.recovery_page import Facts, recovery_page
+
+    model: Any = recovery.model
+    tuned = getattr(model, "recoverer_", model)
+    facts = Facts(
+        source=recovery.table.name,
+        method=type(tuned).__name__,
+        parameters=getattr(model, "parameters_", None) or _given(tuned),
+        seconds=seconds,
+        command=shlex.join(["hidldl", *sys.argv[1:]]),
+        notes=recovery.notes,
+        level=level,
+        selection=getattr(model, "selection_", None),
+        history=getattr(tuned, "history_", None),
+        converged=getattr(tuned, "converged_", None),
+    )
+    return recovery_page(summary, facts)
+
+
+def _given(model: Any) -> dict[str, Any]:
+    shown = model.get_params(deep=False)
+    return {
+        name: getattr(model, f"{name}_", value) for name, value in shown.items() if name not in ("n_jobs", "verbose")
+    }
 
 
 def _in_a_sentence(summary: "Summary") -> str:

@@ -6,15 +6,12 @@ import tempfile
 from pathlib import Path
 
 from hidldl.datasets.registry import DatasetFile
+from hidldl.errors import DatasetUnavailableError
 
 logger = logging.getLogger(__name__)
 
 DATA_VARIABLE = "HIDLDL_DATA"
 """Environment variable that names a folder with dataset files."""
-
-
-class DatasetUnavailableError(OSError):
-    """A dataset is neither on this machine nor could it be downloaded; the message says where to put it."""
 
 
 def cache_folder() -> Path:

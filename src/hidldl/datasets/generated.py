@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from hidldl.arrays import FloatArray
 from hidldl.datasets.dataset import Dataset
-from hidldl.validation import FloatArray, RandomState, check_number, random_generator
+from hidldl.randomness import RandomState, random_generator
+from hidldl.validation import check_number
 
 _GENG_WEIGHTS = np.array([[4.0, 2.0, 1.0], [1.0, 2.0, 4.0], [1.0, 4.0, 2.0]])
 _GENG_CHAIN = 0.01

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from hidldl.arrays import FloatArray
 from hidldl.datasets.dataset import Dataset
 from hidldl.hiding import hide_labels
 from hidldl.learners.sabfgs import SABFGS
@@ -15,7 +16,6 @@ from hidldl.metrics import MEASURES, score
 from hidldl.recovery.bayeshidldl import BayesHidLDL
 from hidldl.recovery.hidldl import HidLDL
 from hidldl.recovery.meanfill import MeanFill
-from hidldl.validation import FloatArray
 
 
 @dataclass(frozen=True)

@@ -156,11 +156,11 @@ def _available(
 
 
 @cache
-def paper_figures() -> pd.DataFrame:
+def published_results() -> pd.DataFrame:
     """Every figure of the paper's result tables: table, setting, measure, rate, dataset, method, mean, std.
 
     Jiang, Tang, Jiang, Liu, Hou and Jia: Towards Better IncomLDL: We Are Unaware of Hidden Labels in Advance. AAAI
     2026. The ablations carry no standard deviations there.
     """
-    with (files("hidldl.experiments") / "paper_figures.csv").open(encoding="utf-8") as file:
+    with (files("hidldl.experiments") / "published_results.csv").open(encoding="utf-8") as file:
         return pd.read_csv(file, dtype={"table": str})

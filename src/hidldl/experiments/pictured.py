@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 
+from hidldl.arrays import FloatArray
 from hidldl.datasets.loading import load_dataset
 from hidldl.experiments.paper import ALPHAS
 from hidldl.hiding import hide_labels
@@ -11,7 +12,6 @@ from hidldl.learners.ldllrr import LDLLRR
 from hidldl.metrics import MEASURES
 from hidldl.recovery.hidldl import HidLDL
 from hidldl.recovery.incomldl import IncomLDL
-from hidldl.validation import FloatArray
 
 
 def typical_row(dataset: str, rate: float = 0.5, seed: int = 0) -> dict[str, FloatArray]:

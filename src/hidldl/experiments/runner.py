@@ -16,6 +16,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from hidldl.arrays import BoolArray, FloatArray
 from hidldl.base import Recoverer
 from hidldl.datasets.dataset import Dataset
 from hidldl.experiments.protocol import Condition, Evaluation, Experiment, Method, dataset_loader
@@ -23,7 +24,6 @@ from hidldl.experiments.store import Result, Store
 from hidldl.hiding import hide_labels
 from hidldl.learners.sabfgs import SABFGS
 from hidldl.metrics import MEASURES, score
-from hidldl.validation import BoolArray, FloatArray
 
 TEST_SHARE = 0.2
 

@@ -3,8 +3,10 @@
 import numpy as np
 from scipy.stats import rankdata
 
+from hidldl.arrays import FloatArray
 from hidldl.learners.maxent import Loss, MaximumEntropyLearner, divergence, slope_of_scores
-from hidldl.validation import FloatArray, RandomState, check_number
+from hidldl.randomness import RandomState
+from hidldl.validation import check_number
 
 
 class LDLDPA(MaximumEntropyLearner):

@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from hidldl.arrays import FloatArray
 from hidldl.learners.maxent import Loss, MaximumEntropyLearner, divergence, slope_of_scores
-from hidldl.validation import FloatArray, RandomState, check_number
+from hidldl.randomness import RandomState
+from hidldl.validation import check_number
 
 FEW_LABELS = 32
 """Up to so many labels, each pair is taken once, by a matrix of pairs; with more, both orders, by broadcasting."""

@@ -15,8 +15,10 @@ from scipy.optimize import OptimizeResult, minimize
 from scipy.special import softmax, xlogy
 from threadpoolctl import threadpool_limits
 
+from hidldl.arrays import FloatArray, compact
 from hidldl.base import Learner
-from hidldl.validation import FloatArray, RandomState, check_number, compact, random_generator
+from hidldl.randomness import RandomState, random_generator
+from hidldl.validation import check_number
 
 STANDSTILL = 2.2e-9
 """L-BFGS also stops when an iteration makes the objective fall by less than this share of it (SciPy's default)."""

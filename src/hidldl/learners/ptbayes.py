@@ -7,8 +7,10 @@ import numpy as np
 from scipy import sparse
 from scipy.special import softmax
 
+from hidldl.arrays import FloatArray
 from hidldl.base import Learner
-from hidldl.validation import FloatArray, RandomState, check_number, random_generator
+from hidldl.randomness import RandomState, random_generator
+from hidldl.validation import check_number
 
 BLOCK_ENTRIES = 2**22
 """Features are made dense and centred for so many entries at a time."""

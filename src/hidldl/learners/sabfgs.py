@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from hidldl.arrays import FloatArray
 from hidldl.learners.maxent import Loss, MaximumEntropyLearner, divergence
-from hidldl.validation import FloatArray, RandomState
+from hidldl.randomness import RandomState
 
 
 class SABFGS(MaximumEntropyLearner):

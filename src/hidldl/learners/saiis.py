@@ -6,9 +6,11 @@ import numpy as np
 from scipy import sparse
 from scipy.special import xlogy
 
+from hidldl.arrays import FloatArray, compact
 from hidldl.base import Learner
 from hidldl.learners.maxent import predicted_rows, softmax_with_logarithm
-from hidldl.validation import FloatArray, RandomState, check_number, compact, random_generator
+from hidldl.randomness import RandomState, random_generator
+from hidldl.validation import check_number
 
 REACH_OF_NODES = {4: 3e-3, 6: 0.04, 8: 0.2, 12: 1.0, 16: 2.0}
 """With so many nodes, exp(t s) is interpolated to 1e-11 while |t| times half the range of s is at most this."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from hidldl.arrays import BoolArray, FloatArray
 from hidldl.simplex import clip_and_close
-from hidldl.validation import BoolArray, FloatArray
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ a tile is computed, the rows of D that the next one looks up are on their way fr
 import numpy as np
 from scipy import sparse
 
+from hidldl.arrays import BoolArray, FloatArray
 from hidldl.parallel import Mapper, for_each, row_blocks
 from hidldl.recovery.algorithm1 import Solution, history_of, shrinkage
 from hidldl.recovery.lookups import collect, compiled, fetch
-from hidldl.validation import BoolArray, FloatArray
 
 TILE_ROWS = 128
 """A tile's arrays stay in a cache close to the core, and its loops are long enough for vector instructions."""
@@ -70,14 +70,6 @@ def solve(
         M[:] = shrinkage(grams.sum(axis=0), alpha / rho)
         D, D_next = D_next, D
     raise AssertionError("the last sweep returns")
-
-
-def bytes_per_sweep(laplacian: sparse.csr_array, D_obs: FloatArray, constraint: bool = True) -> int:
-    """What a sweep must move between memory and the processor if every value moves once."""
-    tables = 2 + 2 + (3 if constraint else 0)  # D and its next; Y in and out; W in and out, and D_obs
-    mask = D_obs.size if constraint else 0
-    graph = laplacian.data.nbytes + laplacian.indices.nbytes + laplacian.indptr.nbytes
-    return int(tables * D_obs.nbytes + mask + graph)
 
 
 def in_tiles(D: np.ndarray) -> np.ndarray:

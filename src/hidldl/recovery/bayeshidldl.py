@@ -1,6 +1,5 @@
 """BayesHidLDL: hidden labels as a missing-data problem, with uncertainty and without parameters to choose."""
 
-from collections.abc import Callable
 from dataclasses import asdict
 from itertools import count
 from typing import Any, Literal, NamedTuple
@@ -10,18 +9,17 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 from tqdm import tqdm
 
+from hidldl.arrays import BoolArray, FloatArray
 from hidldl.base import Recoverer
 from hidldl.parallel import Mapper, for_each, threads
+from hidldl.randomness import RandomState, random_generator
 from hidldl.recovery.heldout import AXES, Choice, HeldOutGame, search
 from hidldl.recovery.kernelmean import Landmarks
 from hidldl.recovery.latent import Rows, fit_latent_model
-from hidldl.recovery.posterior import Draws, draw_blocks, draw_degrees, mean_rows, relative_rows
+from hidldl.recovery.posterior import Draws, draw_blocks, draw_degrees, interval_bounds, mean_rows, relative_rows
 from hidldl.validation import (
     AUTO,
     Auto,
-    BoolArray,
-    FloatArray,
-    RandomState,
     check_choice,
     check_features,
     check_flag,
@@ -30,7 +28,6 @@ from hidldl.validation import (
     check_same_labels,
     check_same_rows,
     check_workers,
-    random_generator,
 )
 
 ESTIMATES = ("mean", "relative")
@@ -134,8 +131,6 @@ class BayesHidLDL(Recoverer):
     _choice: Choice
     _game: HeldOutGame
     _spread: float | None
-    _on_candidate: Callable[[int], None] | None = None
-    """Told how many candidates have been tried; for programs that show progress of their own."""
 
     def __init__(
         self,
@@ -237,12 +232,8 @@ class BayesHidLDL(Recoverer):
         return Draws.shared(random_generator(self._seed), n_draws, len(self.covariance_), self.spread_)
 
     def _bounds(self, rows: Rows, block: slice, draws: Draws, level: float) -> tuple[FloatArray, FloatArray]:
-        """Low and high bounds (first axis) of each degree and of the hidden mass, for a block of rows."""
         rng = np.random.default_rng([self._seed, block.start])
-        D = draw_degrees(self._model, rows, block, draws, self._zeros, rng)
-        hidden = np.where(rows.observed[block, :, None], 0, D).sum(axis=1)
-        tails = [(1 - level) / 2, (1 + level) / 2]
-        return np.quantile(D, tails, axis=2), np.quantile(hidden, tails, axis=1)
+        return interval_bounds(self._model, rows, block, draws, self._zeros, rng, level)
 
     def sample(
         self,
@@ -366,17 +357,18 @@ class BayesHidLDL(Recoverer):
         self._choice, self.selection_ = start, None
         if (axes or len(kernels) > 1) and self._game.says_something:
             with tqdm(desc="candidates tried", disable=not self.verbose) as progress:
-                tried = count(1)
-                self._game.on_played = lambda: self._tell(progress, next(tried))
+                trials = count(1)
+
+                def tell() -> None:
+                    progress.update()
+                    if self._on_trial is not None:
+                        self._on_trial(next(trials))
+
+                self._game.on_played = tell
                 self._choice = search(lambda choice: self._game.losses(choice, mapper), axes, start, kernels)
             self.selection_ = self._game.selection(self._choice, rng)
         self.parameters_ = asdict(self._choice)
         self._game.forget()
-
-    def _tell(self, progress: Any, tried: int) -> None:
-        progress.update()
-        if self._on_candidate is not None:
-            self._on_candidate(tried)
 
     def _estimate(self, rows: Rows, mapper: Mapper = map) -> FloatArray:
         draws = Draws.shared(random_generator(self._seed), self.n_draws, rows.shares.shape[1])

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from hidldl.arrays import BoolArray, FloatArray
 from hidldl.recovery.algorithm1 import Solution, shrinkage
 from hidldl.simplex import project_onto_simplex
-from hidldl.validation import BoolArray, FloatArray
 
 CHECK_EVERY = 10
 REBALANCE_EVERY = 20

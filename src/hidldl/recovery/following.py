@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from hidldl.arrays import FloatArray
 from hidldl.base import Learner
-from hidldl.validation import FloatArray
 
 
 class FollowingLearner:

@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.parallel import Mapper
 from hidldl.recovery.kernelmean import KernelMap, Landmarks, Ridge
 from hidldl.recovery.latent import Fit, LatentModel, Parameters, Rows, fit_latent_model
 from hidldl.recovery.posterior import Draws, draw_lost_share, mean_rows
 from hidldl.selection import FEWEST_ROWS, MEASURE, Selection, clearly_better, hide_again, judge, renormalised
-from hidldl.validation import BoolArray, FloatArray, IntArray
 
 N_FOLDS = 4
 MASKS = (3, 12)

@@ -8,8 +8,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import check_is_fitted
-from tqdm import tqdm
 
+from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.base import Learner, Recoverer
 from hidldl.graph import (
     SEARCHES,
@@ -23,22 +23,12 @@ from hidldl.graph import (
 )
 from hidldl.learners.sabfgs import SABFGS
 from hidldl.parallel import threads
+from hidldl.randomness import RandomState, random_generator
 from hidldl.recovery import exact
 from hidldl.recovery.algorithm1 import Solution, solve
 from hidldl.recovery.following import FollowingLearner
-from hidldl.selection import MEASURE, N_DRAWS, Candidate, Selection, choose, enough_rows, play
-from hidldl.validation import (
-    Auto,
-    BoolArray,
-    FloatArray,
-    IntArray,
-    RandomState,
-    check_choice,
-    check_flag,
-    check_number,
-    check_workers,
-    random_generator,
-)
+from hidldl.selection import MEASURE, N_DRAWS, Candidate, Selection, choose, counted, enough_rows, play
+from hidldl.validation import Auto, check_choice, check_flag, check_number, check_workers
 
 DEFAULT_ALPHA = 16.0
 ALPHAS = tuple(2.0**exponent for exponent in (-10, -6, -3, -1, 0, 1, 2, 3, 4, 5, 6))
@@ -300,7 +290,7 @@ class HidLDL(Recoverer):
 
         def shown(function: Callable[..., Any], *arguments: Any) -> Iterable[Any]:
             total = len(candidates) * N_DRAWS
-            return tqdm(map(function, *arguments), total=total, desc="fits", disable=not self.verbose)
+            return counted(map(function, *arguments), total, verbose=self.verbose, told=self._on_trial)
 
         losses = play(recover, candidates, D_obs, observed, measure=MEASURE, n_draws=N_DRAWS, rng=rng, mapper=shown)
         if not enough_rows(losses):

@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from hidldl.arrays import BoolArray, FloatArray, compact
 from hidldl.recovery.algorithm1 import shrink_singular_values
 from hidldl.recovery.linear import LeastSquares, LinearRecoverer, Residuals
 from hidldl.simplex import project_onto_simplex
-from hidldl.validation import BoolArray, FloatArray, check_number, compact
+from hidldl.validation import check_number
 
 
 class IncomLDL(LinearRecoverer):

@@ -6,9 +6,10 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import svds
 
+from hidldl.arrays import BoolArray, FloatArray, compact
 from hidldl.recovery.algorithm1 import shrink_singular_values
 from hidldl.recovery.linear import LinearRecoverer
-from hidldl.validation import BoolArray, FloatArray, check_number, compact
+from hidldl.validation import check_number
 
 
 class IncomLDLProx(LinearRecoverer):

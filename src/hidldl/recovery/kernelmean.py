@@ -14,8 +14,8 @@ from scipy.linalg import cho_solve, solve_triangular
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
+from hidldl.arrays import FloatArray
 from hidldl.parallel import row_blocks
-from hidldl.validation import FloatArray
 
 SMALLEST_EIGENVALUE = 1e-8
 LARGEST_SCALED_FEATURE = 1e100

@@ -13,10 +13,10 @@ from operator import add
 import numpy as np
 from scipy.special import xlogy
 
+from hidldl.arrays import BoolArray, FloatArray
 from hidldl.parallel import BLOCK_ROWS, Mapper, for_each, row_blocks
 from hidldl.recovery.kernelmean import Ridge
 from hidldl.recovery.logisticnormal import draw_log_degrees, find_modes
-from hidldl.validation import BoolArray, FloatArray
 
 MAX_NEWTON = 20
 LOOSE, TIGHT = 1e-3, 1e-9

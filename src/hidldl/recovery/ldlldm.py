@@ -6,9 +6,11 @@ import numpy as np
 from scipy.special import xlogy
 from sklearn.cluster import KMeans
 
+from hidldl.arrays import BoolArray, FloatArray, compact
 from hidldl.base import Recoverer
 from hidldl.learners.maxent import Loss, minimise, objective_and_gradient, predicted_rows, slope_of_scores
-from hidldl.validation import BoolArray, FloatArray, RandomState, check_number, compact, random_generator
+from hidldl.randomness import RandomState, random_generator
+from hidldl.validation import check_number
 
 BARYCENTRE_RIDGE = 1e-3
 FIT_ITERATIONS = 500

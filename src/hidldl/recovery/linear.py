@@ -6,9 +6,9 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
+from hidldl.arrays import FloatArray
 from hidldl.base import Recoverer
 from hidldl.simplex import project_onto_simplex
-from hidldl.validation import FloatArray
 
 ABSOLUTE_TOLERANCE, RELATIVE_TOLERANCE = 1e-4, 1e-3
 

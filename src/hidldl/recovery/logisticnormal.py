@@ -14,7 +14,7 @@ W = nu (diag p - p p') the curvature of the second term at p = softmax(z over O)
 import numba
 import numpy as np
 
-from hidldl.validation import BoolArray, FloatArray
+from hidldl.arrays import BoolArray, FloatArray
 
 SMALLEST_STEP = 1e-4
 # Sums may be reordered, so that they use vector instructions; NaN and infinities keep their meaning.

@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from hidldl.arrays import BoolArray, FloatArray
 from hidldl.base import Recoverer
-from hidldl.validation import BoolArray, FloatArray, check_number
+from hidldl.validation import check_number
 
 
 class MeanFill(Recoverer):

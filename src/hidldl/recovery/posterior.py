@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hidldl.arrays import BoolArray, FloatArray
 from hidldl.parallel import Mapper, for_each, row_blocks
 from hidldl.recovery.latent import LatentModel, Rows
-from hidldl.validation import BoolArray, FloatArray
 
 BLOCK_ENTRIES = 2**20
 """Draws at a time: a few megabytes."""
@@ -108,6 +108,16 @@ def draw_degrees(
     total = seen + counts.sum(axis=1, keepdims=True)
     # A row of which nothing is known can draw no count at all.
     return np.where(total > 0, (counts + seen * shares) / np.where(total > 0, total, 1), D)
+
+
+def interval_bounds(
+    model: LatentModel, rows: Rows, block: slice, draws: Draws, zeros: bool, rng: np.random.Generator, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Low and high bounds (first axis) of each degree and of the hidden mass, for a block of rows."""
+    D = draw_degrees(model, rows, block, draws, zeros, rng)
+    hidden = np.where(rows.observed[block, :, None], 0, D).sum(axis=1)
+    tails = [(1 - level) / 2, (1 + level) / 2]
+    return np.quantile(D, tails, axis=2), np.quantile(hidden, tails, axis=1)
 
 
 def draw_lost_share(

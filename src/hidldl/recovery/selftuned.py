@@ -8,23 +8,15 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
-from tqdm import tqdm
 
-from hidldl.base import DivergenceError, Recoverer
+from hidldl.arrays import BoolArray, FloatArray
+from hidldl.base import Recoverer
+from hidldl.errors import DivergenceError
 from hidldl.metrics import MEASURES
+from hidldl.randomness import RandomState, random_generator
 from hidldl.recovery.hidldl import ALPHAS, HidLDL
-from hidldl.selection import MEASURE, N_DRAWS, Candidate, Selection, choose, enough_rows, play
-from hidldl.validation import (
-    BoolArray,
-    FloatArray,
-    ObservedRows,
-    RandomState,
-    check_choice,
-    check_flag,
-    check_number,
-    check_workers,
-    random_generator,
-)
+from hidldl.selection import MEASURE, N_DRAWS, Candidate, Selection, choose, counted, enough_rows, play
+from hidldl.validation import ObservedRows, check_choice, check_flag, check_number, check_workers
 
 
 class SelfTuned(Recoverer):
@@ -157,7 +149,7 @@ class SelfTuned(Recoverer):
         def run(function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterable[Any]:
             jobs = (delayed(function)(*each) for each in zip(*arguments, strict=True))
             results = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
-            return tqdm(results, total=total, desc="fits", disable=not self.verbose)
+            return counted(results, total, verbose=self.verbose, told=self._on_trial)
 
         return run
 

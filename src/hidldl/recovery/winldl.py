@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from hidldl.arrays import BoolArray, FloatArray, compact
 from hidldl.recovery.linear import LeastSquares, LinearRecoverer, Residuals
 from hidldl.simplex import project_onto_simplex
-from hidldl.validation import BoolArray, FloatArray, check_number, compact
+from hidldl.validation import check_number
 
 RIDGE = 1e-5
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hidldl.validation import BoolArray, FloatArray
+from hidldl.arrays import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from hidldl.reports.comparison import Comparison, summary
 from hidldl.reports.figures import new_figure
-from hidldl.reports.tables import Comparison, summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,6 +7,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from sklearn.utils.validation import check_is_fitted
 
+from hidldl.arrays import FloatArray
 from hidldl.base import Recoverer
 from hidldl.notebook import rows_that_lost_most, short_text
 from hidldl.reports.figures import (
@@ -21,7 +22,6 @@ from hidldl.reports.figures import (
     tidy,
 )
 from hidldl.selection import Selection
-from hidldl.validation import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

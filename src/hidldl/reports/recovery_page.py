@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
+from hidldl.arrays import FloatArray
+from hidldl.reports.label_map import FLOOR, label_map
 from hidldl.reports.page import load_template
+from hidldl.reports.summary import SampledRows, Summary
 from hidldl.reports.svg import Scale, curve, histogram, label_scatter, lines
 from hidldl.selection import Selection
-from hidldl.tables.label_map import FLOOR, label_map
-from hidldl.tables.summary import SampledRows, Summary
-from hidldl.validation import FloatArray
 
 MOST_IN_HEAT_MAP = 30
 MOST_PAIRS = 30
@@ -57,7 +57,7 @@ def recovery_page(summary: Summary, facts: Facts) -> str:
     Examples
     --------
     >>> from hidldl.reports.recovery_page import Facts, recovery_page
-    >>> from hidldl.tables.summary import Summarizer
+    >>> from hidldl.reports.summary import Summarizer
     >>> gatherer = Summarizer(["joy", "fear", "anger"])
     >>> gatherer.add(["face 1"], [[0.6, 0.4, 0]], [[True, True, False]], [[0.3, 0.2, 0.5]])
     >>> page = recovery_page(gatherer.finish(), Facts("faces.csv", "MeanFill", {}, 0.1, "hidldl recover faces.csv"))

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from hidldl.validation import FloatArray, IntArray
+from hidldl.arrays import FloatArray, IntArray
 
 Box: TypeAlias = tuple[float, float, float, float]
 """Left, top, right, bottom."""

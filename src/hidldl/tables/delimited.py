@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hidldl.errors import TableError
 from hidldl.tables.columns import MISSING
-from hidldl.tables.sources import Source, TableError, UnreadableError
+from hidldl.tables.sources import Source, UnreadableError
 
 MOST_COLUMNS = 10_000
 # A name is read by people and a cell may hold an article, but not a whole file behind an unclosed quotation mark.

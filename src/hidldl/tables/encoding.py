@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from hidldl.arrays import FloatArray
+from hidldl.errors import TableError
 from hidldl.tables.columns import Column
 from hidldl.tables.roles import Roles
-from hidldl.tables.sources import TableError, quoted
-from hidldl.validation import FloatArray
+from hidldl.tables.sources import quoted
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,16 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import pandas as pd
 
+from hidldl.arrays import FloatArray
 from hidldl.tables.columns import MOST_DISTINCT, Column
-from hidldl.validation import FloatArray
+from hidldl.tables.shares import ROUNDING
 
 MOST_CATEGORIES = 50
 """A column of text with more different values is not a feature: each would be a column of its own."""
 MOST_GUESSED = 1000
 """Columns beyond which labels are not guessed from their sums."""
-SUMS = {1: 0.02, 100: 2.0}
-"""What shares and percentages sum to, and how far rounding may take them from it."""
+SUMS = (1, 100)
+"""What shares and percentages sum to."""
 MOST_SUMMED = 200_000
 """Cells that are summed in every way; of wide tables fewer rows are looked at."""
 LABEL_STEMS = {"label", "vote", "rating", "star", "share", "degree", "count"}
@@ -118,7 +119,7 @@ def _likeness_to_labels(cells: FloatArray) -> tuple[bool, bool, float, int]:
 def _sum_alike(sums: FloatArray) -> FloatArray:
     """Which columns of sums are 1, or 100, in nearly all rows that have a label at all."""
     labelled = np.maximum((sums > 0).sum(axis=0), 0.5 * len(sums))
-    hits = [(np.abs(sums - total) <= tolerance).sum(axis=0) for total, tolerance in SUMS.items()]
+    hits = [(np.abs(sums - total) <= ROUNDING * total).sum(axis=0) for total in SUMS]
     return np.asarray(np.max(hits, axis=0) >= 0.98 * labelled)
 
 

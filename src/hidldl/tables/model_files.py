@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from hidldl.base import Recoverer
+from hidldl.errors import ModelFileError, TableError
 from hidldl.recovery.bayeshidldl import BayesHidLDL
-from hidldl.saving import ModelFileError, load_model, save_model
+from hidldl.saving import load_model, save_model
 from hidldl.tables.columns import Column
 from hidldl.tables.encoding import FeatureEncoding
 from hidldl.tables.planning import Plan
-from hidldl.tables.reading import Table, TableError
+from hidldl.tables.reading import Table
 from hidldl.tables.recovering import Progress, RecoveredRows, TableRecovery, complete, read_parts, recovered_rows
 from hidldl.tables.roles import Roles, refuse_unusable_labels
 from hidldl.tables.shares import Marks

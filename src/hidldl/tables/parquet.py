@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from hidldl.errors import TableError
 from hidldl.tables.delimited import CHUNK_BYTES, LONGEST_CELL, MOST_COLUMNS
-from hidldl.tables.sources import HARMLESS_BYTES, MOST_EXPANSION, TableError, quoted
+from hidldl.tables.sources import HARMLESS_BYTES, MOST_EXPANSION, quoted
 
 
 class Parquet:

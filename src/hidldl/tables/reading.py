@@ -20,6 +20,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import pandas as pd
 
+from hidldl.errors import TableError
 from hidldl.tables.columns import Column, Tally, examine, is_number, why_not_a_number
 from hidldl.tables.delimited import Delimited
 from hidldl.tables.parquet import Parquet
@@ -30,7 +31,6 @@ from hidldl.tables.sources import (
     MOST_BYTES,
     TEXT_KINDS,
     Source,
-    TableError,
     quoted,
     recognise,
     refuse_unless,

@@ -7,38 +7,22 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from hidldl.arrays import BoolArray, FloatArray
 from hidldl.base import Recoverer
+from hidldl.errors import TableError
 from hidldl.parallel import row_blocks
 from hidldl.recovery.bayeshidldl import BayesHidLDL
-from hidldl.recovery.hidldl import HidLDL
-from hidldl.recovery.incomldl import IncomLDL
-from hidldl.recovery.incomldlprox import IncomLDLProx
-from hidldl.recovery.ldlldm import LDLLDM
-from hidldl.recovery.meanfill import MeanFill
-from hidldl.recovery.selftuned import SelfTuned
-from hidldl.recovery.winldl import WInLDL
 from hidldl.simplex import restore_proportions
 from hidldl.tables.encoding import FeatureEncoding
+from hidldl.tables.methods import make_model
 from hidldl.tables.planning import Options, Plan
-from hidldl.tables.reading import Table, TableError
+from hidldl.tables.reading import Table
 from hidldl.tables.roles import Roles
 from hidldl.tables.shares import Shares
-from hidldl.tables.sources import quoted
-from hidldl.validation import BoolArray, FloatArray
 
 AT_ONCE = 200_000
 """Rows that are fitted as a whole. Of a longer table ``bayes`` fits a sample of that many, and completes the rest."""
 CHUNK_ROWS = 20_000
-METHODS: dict[str, Callable[[], Recoverer]] = {
-    "bayes": BayesHidLDL,
-    "hidldl": lambda: HidLDL(alpha="auto", sigma="auto"),
-    "meanfill": MeanFill,
-    "incomldl": lambda: SelfTuned(IncomLDL(), {"alpha": [10.0**k for k in range(-5, 2)]}),
-    "incomldlprox": lambda: SelfTuned(IncomLDLProx(), {"alpha": [10.0**k for k in range(-5, 2)]}),
-    "winldl": WInLDL,
-    "ldlldm": LDLLDM,
-}
-"""By the names that users give them; what can be chosen without ground truth is."""
 Progress: TypeAlias = Callable[[str, float], None]
 """Told what is being done, and which share of the whole is done."""
 
@@ -140,27 +124,6 @@ class TableRecovery:
         return recovered_rows(self.model, part, D, self._level)
 
 
-def make_model(options: Options) -> Recoverer:
-    """The recoverer that the options name, with the parameters that they give."""
-    if options.method not in METHODS:
-        raise TableError(f"there is no method {quoted(options.method)}; choose from {', '.join(METHODS)}.")
-    model = METHODS[options.method]()
-    inner = model._tuned if isinstance(model, SelfTuned) else model
-    unknown = [name for name in options.parameters if name not in inner.get_params()]
-    if unknown:
-        known = ", ".join(inner.get_params())
-        raise TableError(f"{options.method} has no parameter {quoted(unknown[0])}; its parameters are {known}.")
-    if isinstance(model, SelfTuned) and "alpha" in options.parameters:
-        model = inner
-    target = inner if isinstance(model, SelfTuned) else model
-    target.set_params(**options.parameters)
-    if options.level is not None and not isinstance(model, BayesHidLDL):
-        raise TableError("intervals need the method bayes; leave out --intervals, or choose it.")
-    common = {"random_state": options.random_state, "n_jobs": options.n_jobs}
-    present = model.get_params(deep=False)
-    return model.set_params(**{name: value for name, value in common.items() if name in present})
-
-
 def read_parts(table: Table, plan: Plan, encoding: FeatureEncoding) -> Iterator[Part]:
     """The rows of a table as numbers, chunk by chunk, ``CHUNK_ROWS`` at a time however the file comes."""
     shares = plan.shares(table)
@@ -220,18 +183,15 @@ def _checked_rows(table: Table, plan: Plan, keep: BoolArray | None, progress: Pr
 
 
 def _fit(model: Recoverer, part: Part, name: str, progress: Progress) -> None:
-    if isinstance(model, BayesHidLDL):
-        # Some thirty candidates are usual; nobody knows how many before.
-        model._on_candidate = lambda tried: progress(
-            f"fitting, {tried} candidates tried", 0.2 + 0.4 * tried / (tried + 25)
-        )
+    # Some thirty trials are usual; nobody knows how many before.
+    model._on_trial = lambda tried: progress(f"choosing parameters, {tried} trials", 0.2 + 0.4 * tried / (tried + 25))
     fitted = part.labelled
     try:
         model.fit(part.X[fitted], part.D_obs[fitted], observed=part.observed[fitted])
     except ValueError as error:
         raise TableError(f"{name}: {error}") from error
     finally:
-        model.__dict__.pop("_on_candidate", None)
+        model.__dict__.pop("_on_trial", None)
 
 
 def _drawn(n_rows: int, seed: int) -> BoolArray:

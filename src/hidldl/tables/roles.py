@@ -9,9 +9,10 @@ from typing import Literal, TypeAlias
 
 import pandas as pd
 
+from hidldl.errors import TableError
 from hidldl.tables.columns import MOST_DISTINCT, Column, why_not_a_number
 from hidldl.tables.guessing import MOST_CATEGORIES, guessed_labels, guessed_row_names
-from hidldl.tables.sources import TableError, quoted
+from hidldl.tables.sources import quoted
 
 ColumnNames: TypeAlias = str | Sequence[str] | None
 """Columns as a user tells them: a text with commas, patterns and ranges, or a list of exact names."""
@@ -82,7 +83,7 @@ def assign_roles(
     taken = [name for name in wanted if name not in rest]
     if taken:
         raise TableError(f"{table}: column {quoted(taken[0])} cannot be a feature too; it is a label or names rows.")
-    left_out = {name: why for name in wanted if (why := _why_no_feature(known[name], asked_for=bool(features)))}
+    left_out = {name: why for name in wanted if (why := _why_no_feature(known[name]))}
     if features and left_out:
         name, why = next(iter(left_out.items()))
         raise TableError(f"{table}: column {quoted(name)} cannot be a feature: {why}.")
@@ -170,7 +171,7 @@ def refuse_unusable_labels(table: str, labels: Sequence[Column], at_least: int =
             raise TableError(f"label column {quoted(column.name)} of {table} is empty; drop it, or name others.")
 
 
-def _why_no_feature(column: Column, *, asked_for: bool) -> str | None:
+def _why_no_feature(column: Column) -> str | None:
     if column.kind == "empty":
         return "it is empty"
     if column.n_distinct < 2 and not (column.n_missing and column.n_distinct):

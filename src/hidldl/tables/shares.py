@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
+from hidldl.arrays import BoolArray, FloatArray, IntArray
+from hidldl.errors import TableError
 from hidldl.tables.columns import Column
-from hidldl.tables.sources import TableError, quoted
-from hidldl.validation import BoolArray, FloatArray, IntArray
+from hidldl.tables.sources import quoted
 
 MARKS = ("auto", "empty", "zero", "none")
 ROUNDING = 0.02

@@ -10,6 +10,8 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
+from hidldl.errors import TableError
+
 TEXT_KINDS = (".csv", ".tsv", ".txt")
 KINDS = (*TEXT_KINDS, ".parquet", ".xlsx")
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
@@ -47,10 +49,6 @@ _SIGNATURES = {
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
 _MARKUP = re.compile(rb"\s*<(!doctype|html|\?xml|table)", re.IGNORECASE)
 _JSON = re.compile(rb'\s*(\{\s*("|\})|\[\s*[\[{\]])')
-
-
-class TableError(ValueError):
-    """A table that cannot be used. The message is one line: the file, the row, the column and the remedy."""
 
 
 class UnreadableError(Exception):

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hidldl.tables.sources import HARMLESS_BYTES, MOST_EXPANSION, TableError, quoted
+from hidldl.errors import TableError
+from hidldl.tables.sources import HARMLESS_BYTES, MOST_EXPANSION, quoted
 
 # A full sheet of 26 columns is about 1 GB of XML; all its different texts are kept in memory, so these have less.
 MOST_XML_BYTES = 4 * 2**30

@@ -9,13 +9,14 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 import pandas as pd
 
+from hidldl.errors import TableError
 from hidldl.replacing import refuse_unwritable
 from hidldl.tables.recovering import RecoveredRows
-from hidldl.tables.sources import TableError, quoted
+from hidldl.tables.sources import quoted
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 NEEDED = {".parquet": ("pyarrow", "parquet"), ".xlsx": ("openpyxl", "excel")}
@@ -24,20 +25,15 @@ MOST_EXCEL_ROWS = 1_048_575
 LONGEST_EXCEL_TEXT = 32_767
 
 
-class Writer:
-    """Takes pieces of a result, in turn."""
+class Writer(Protocol):
+    """Takes pieces of a result, which have the same columns, in turn."""
 
-    def write(self, frame: pd.DataFrame) -> None:
-        raise NotImplementedError
+    def write(self, frame: pd.DataFrame) -> None: ...
 
-    def close(self) -> None:
-        """All pieces are written."""
-
-    def discard(self) -> None:
-        """Something went wrong: let go of what is open."""
+    def close(self) -> None: ...
 
 
-class TextWriter(Writer):
+class TextWriter:
     """CSV and TSV in UTF-8; numbers with all their digits."""
 
     def __init__(self, file: IO[bytes], separator: str) -> None:
@@ -58,7 +54,7 @@ class TextWriter(Writer):
         self.text.detach()
 
 
-class ParquetWriter(Writer):
+class ParquetWriter:
     """Parquet, one group of rows per piece."""
 
     def __init__(self, target: Path) -> None:
@@ -81,7 +77,7 @@ class ParquetWriter(Writer):
     discard = close
 
 
-class ExcelWriter(Writer):
+class ExcelWriter:
     """A workbook of one sheet."""
 
     def __init__(self, target: Path) -> None:
@@ -120,6 +116,7 @@ class ExcelWriter(Writer):
         self.book.save(self.target)
 
     def discard(self) -> None:
+        """Something went wrong: let go of what is open."""
         # openpyxl keeps rows in a temporary file of its own until a workbook is saved.
         with suppress(Exception):
             self.sheet.close()
@@ -144,7 +141,6 @@ def check_target(path: Path) -> None:
 def open_writer(path: Path, target: Path) -> Iterator[Writer]:
     """A writer to the target in the format that the path promises."""
     kind, compression = _suffixes(path)
-    writer: Writer
     if kind in NEEDED:
         writer = ParquetWriter(target) if kind == ".parquet" else ExcelWriter(target)
         try:
@@ -158,9 +154,9 @@ def open_writer(path: Path, target: Path) -> Iterator[Writer]:
         # Without the time and the name of the temporary file: the same result is the same bytes.
         packed: Any = gzip.GzipFile("", "wb", 6, file, mtime=0) if compression else file
         with packed:
-            writer = TextWriter(packed, SEPARATORS[kind])
-            yield writer
-            writer.close()
+            text = TextWriter(packed, SEPARATORS[kind])
+            yield text
+            text.close()
 
 
 @contextmanager

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from hidldl import reproduce
+from hidldl.reports.comparison import compare, summary, to_csv, to_latex, to_markdown
 from hidldl.reports.page import Part, render_page
-from hidldl.reports.paper_figures import rank_figure, rate_figure
-from hidldl.reports.tables import compare, summary, to_csv, to_latex, to_markdown
+from hidldl.reports.paper_plots import rank_figure, rate_figure
 
 RUNS = {
     ("first", "ours"): [0.10, 0.11, 0.12],

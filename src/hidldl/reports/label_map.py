@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
-from hidldl.validation import FloatArray
+from hidldl.arrays import FloatArray
 
 FLOOR = 0.1
 """Shares count at least this part of an even share, or zeros would be all that the map shows."""
@@ -28,7 +28,7 @@ def label_map(distributions: FloatArray) -> LabelMap | None:
     Examples
     --------
     >>> import numpy as np
-    >>> from hidldl.tables.label_map import label_map
+    >>> from hidldl.reports.label_map import label_map
     >>> D = np.random.default_rng(0).dirichlet([2, 2, 2, 2], size=50)
     >>> label_map(D).positions.shape
     (4, 2)

@@ -8,14 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from hidldl.experiments.statistics import (
-    average_ranks,
-    count_wins,
-    critical_difference,
-    holm,
-    paired_t_test,
-    wilcoxon_holm,
-)
+from hidldl.statistics import average_ranks, count_wins, critical_difference, holm, paired_t_test, wilcoxon_holm
 
 MEANS = pd.DataFrame(
     {"ours": [0.1, 0.2, 0.3], "a": [0.2, 0.1, 0.4], "b": [0.3, 0.2, 0.5]}, index=["first", "second", "third"]

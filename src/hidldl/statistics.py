@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from hidldl.validation import FloatArray
+from hidldl.arrays import FloatArray
 
 Verdict = Literal["better", "worse", ""]
 

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from hidldl.validation import BoolArray, FloatArray, IntArray, RandomState, check_number, random_generator
+from hidldl.arrays import BoolArray, FloatArray, IntArray
+from hidldl.randomness import RandomState, random_generator
+from hidldl.validation import check_number
 
 N_BINS = 20
 """Bins of 0.05 for the hidden mass of rows."""
@@ -123,7 +125,7 @@ class Summarizer:
     Examples
     --------
     >>> import numpy as np
-    >>> from hidldl.tables.summary import Summarizer
+    >>> from hidldl.reports.summary import Summarizer
     >>> gatherer = Summarizer(["joy", "fear", "anger"])
     >>> gatherer.add(["first"], [[0.6, 0.4, np.nan]], [[True, True, False]], [[0.3, 0.2, 0.5]])
     >>> gatherer.add(["second"], [[0.5, 0.2, 0.3]], [[True, True, True]], [[0.5, 0.2, 0.3]])

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from hidldl.experiments.paper import FIGURES, OURS, TABLES, PaperFigure, PaperTable, paper_figures
+from hidldl.experiments.paper import FIGURES, OURS, TABLES, PaperFigure, PaperTable, published_results
 from hidldl.experiments.pictured import residuals, typical_row
 from hidldl.experiments.runner import Progress, run
-from hidldl.experiments.statistics import wilcoxon_holm
 from hidldl.experiments.store import Store
+from hidldl.reports.comparison import Comparison, compare, to_csv, to_latex, to_markdown
 from hidldl.reports.page import Part, check_report_extra, render_page
-from hidldl.reports.paper_figures import alpha_figure, rank_figure, rate_figure, residual_figure, rows_figure
-from hidldl.reports.tables import Comparison, compare, to_csv, to_latex, to_markdown
+from hidldl.reports.paper_plots import alpha_figure, rank_figure, rate_figure, residual_figure, rows_figure
+from hidldl.statistics import wilcoxon_holm
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,7 +29,7 @@ def comparisons(
     table: PaperTable, store: Store, repetitions: int, datasets: tuple[str, ...] | None
 ) -> list[Comparison]:
     """The table's comparisons, one per setting and measure, with the paper's figures beside ours."""
-    paper = paper_figures()
+    paper = published_results()
     made = []
     for experiment in table.experiments(repetitions, datasets):
         results = store.results([experiment])

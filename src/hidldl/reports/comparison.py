@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hidldl.experiments.statistics import average_ranks, count_wins, paired_t_test
 from hidldl.metrics import MEASURES, Measure
+from hidldl.statistics import average_ranks, count_wins, paired_t_test
 
 
 @dataclass(frozen=True)

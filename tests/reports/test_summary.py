@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hidldl.tables.label_map import label_map
-from hidldl.tables.summary import Summarizer
+from hidldl.reports.label_map import label_map
+from hidldl.reports.summary import Summarizer
 
 
 def a_table(n_rows, m, seed=0, rate=0.4):

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from hidldl.experiments.statistics import critical_difference
+from hidldl.arrays import FloatArray
 from hidldl.metrics import MEASURES
 from hidldl.reports.figures import MUTED_COLOR, TRUE_COLOR, new_figure
-from hidldl.validation import FloatArray
+from hidldl.statistics import critical_difference
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,8 +3,8 @@
 import numpy as np
 
 from hidldl.reports.recovery_page import Facts
+from hidldl.reports.summary import Summarizer
 from hidldl.selection import Selection
-from hidldl.tables.summary import Summarizer
 
 HOSTILE = (
     "<script>alert(1)</script>",

@@ -1,0 +1,21 @@
+"""Types of arrays, and their compact form."""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+IntArray: TypeAlias = npt.NDArray[np.integer[Any]]
+
+COMPACT_DENSITY = 0.05
+"""Share of non-zero features below which a dense matrix is worth converting."""
+
+
+def compact(X: Any) -> Any:
+    """Checked features as a CSR matrix if nearly all of them are 0: their products are then many times cheaper."""
+    if sparse.issparse(X) or np.count_nonzero(X) > COMPACT_DENSITY * X.size:
+        return X
+    return sparse.csr_array(X)
