@@ -2,13 +2,14 @@
 
     python benchmarks/walk.py [--pairs] [--against FOLDER]
 
-A table of 40 rows is recovered by MeanFill, with a report and a saved model, while every call is watched. A switch is a
-call from a function of one module of the package to a function of another, whatever lies between them; what runs while
-modules are imported does not count.
+A table of 40 rows is recovered by MeanFill while every call is watched. A switch is a call from a function of one
+module of the package to a function of another, whatever lies between them. What runs while modules are imported does
+not count, nor does what nobody wrote: the constructors of dataclasses.
 ``--against`` also walks through the package in another folder, such as the ``src`` of an older checkout.
 """
 
 import argparse
+import dis
 import json
 import os
 import subprocess
@@ -29,6 +30,7 @@ class Walk:
     def __init__(self) -> None:
         self.modules: set[str] = set()
         self.switches: Counter[tuple[str, str]] = Counter()
+        self.functions: Counter[tuple[str, str]] = Counter()
 
     def __enter__(self) -> "Walk":
         sys.setprofile(self._watch)
@@ -38,19 +40,26 @@ class Walk:
         sys.setprofile(None)
 
     def _watch(self, frame: FrameType, event: str, argument: Any) -> None:
-        if event != "call" or not (here := _module(frame)):
+        if event != "call" or not (here := _module(frame)) or _goes_on(frame):
             return
         self.modules.add(here)
         before = _caller(frame)
         if before and before != here:
             self.switches[before, here] += 1
+            self.functions[before, f"{here}.{frame.f_code.co_qualname}"] += 1
+
+
+def _goes_on(frame: FrameType) -> bool:
+    """Whether a generator goes on after a pause: only its beginning is a call."""
+    code = frame.f_code.co_code
+    return code[frame.f_lasti] == dis.opmap["RESUME"] and code[frame.f_lasti + 1] & 3 != 0
 
 
 def _module(frame: FrameType) -> str:
-    """The module of the package that a function belongs to; none while a module is imported."""
+    """The module of the package that a function was written in."""
     name = frame.f_globals.get("__name__", "")
-    is_ours = name.startswith("hidldl") and frame.f_code.co_name != "<module>"
-    return name if is_ours else ""
+    is_written = frame.f_code.co_name != "<module>" and not frame.f_code.co_qualname.startswith("__create_fn__")
+    return name if name.startswith("hidldl") and is_written else ""
 
 
 def _caller(frame: FrameType) -> str:
@@ -77,12 +86,14 @@ def walk() -> Walk:
     """Recover the table twice, the first time to import everything, and watch the second time."""
     from click.testing import CliRunner
 
-    from hidldl.cli import main
+    try:
+        from hidldl.__main__ import main
+    except SystemExit:  # an older package, whose module runs the command when it is imported
+        from hidldl.cli import main  # type: ignore[attr-defined, no-redef]
 
     with TemporaryDirectory() as folder:
         write_table(Path(folder) / "table.csv")
-        results = ["-o", f"{folder}/out.csv", "--report", f"{folder}/report.html", "--model", f"{folder}/model.npz"]
-        arguments = ["recover", f"{folder}/table.csv", *results, "--method", "meanfill", "--jobs", "1"]
+        arguments = ["recover", f"{folder}/table.csv", "-o", f"{folder}/out.csv", "--method", "meanfill"]
         runner = CliRunner()
         runner.invoke(main, arguments, catch_exceptions=False)
         with Walk() as watched:
@@ -100,7 +111,7 @@ def elsewhere(source: Path) -> dict[str, int]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pairs", action="store_true", help="also list the switches by pairs of modules")
+    parser.add_argument("--pairs", action="store_true", help="list every switch: its module and function")
     parser.add_argument("--against", type=Path, help="the src folder of another checkout")
     parser.add_argument("--json", action="store_true", help="print the counts for a program")
     arguments = parser.parse_args()
@@ -111,7 +122,7 @@ if __name__ == "__main__":
         sys.exit()
     print(f"{counts['modules']} modules, {counts['switches']} switches")
     if arguments.pairs:
-        for (before, after), count in found.switches.most_common():
+        for (before, after), count in sorted(found.functions.items()):
             print(f"  {count:4}  {before.removeprefix('hidldl.')} -> {after.removeprefix('hidldl.')}")
     if arguments.against is not None:
         other = elsewhere(arguments.against)

@@ -1,5 +1,10 @@
-"""``python -m hidldl`` is the ``hidldl`` command."""
+"""The ``hidldl`` command, and ``python -m hidldl``."""
 
-from hidldl.cli import main
+from hidldl.app.command import app
+from hidldl.cli import commands
 
-main(prog_name="hidldl")
+main = commands
+main.add_command(app)
+
+if __name__ == "__main__":
+    main(prog_name="hidldl")

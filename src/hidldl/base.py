@@ -1,98 +1,60 @@
-"""What a recoverer and a learner are.
+"""What a recoverer and a learner are, and what they can do.
 
 Both are scikit-learn estimators. The public methods here validate and give results their container; a method's
-own file holds only its computation, in the hooks whose names start with an underscore.
+own file holds only its computation, in the hooks whose names start with an underscore. What one method can do and
+another cannot is asked of the method (``keeps_proportions``, ``has_intervals``, ``tunes_itself``), never of its name.
 """
 
-from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Self
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from hidldl.arrays import BoolArray, FloatArray
-from hidldl.errors import DivergenceError, warn_user
+from hidldl.errors import DivergenceError
+from hidldl.estimator import DistributionEstimator
 from hidldl.metrics import MEASURES
-from hidldl.notebook import result_html
+from hidldl.notebook import ResultDisplay
+from hidldl.randomness import RandomState, random_generator
 from hidldl.simplex import clip_and_close, project_onto_simplex, restore_proportions
 from hidldl.validation import (
     ObservedRows,
     check_distributions,
     check_features,
+    check_number,
     check_observed_rows,
     check_same_labels,
     check_same_rows,
     check_sample_weight,
+    check_table,
 )
 
-
-class _DistributionEstimator(BaseEstimator, metaclass=ABCMeta):
-    """Parameters in the constructor, distributions out of ``predict``."""
-
-    _min_rows = 1
-    _needed_to_predict: tuple[str, ...] = ("coef_",)
-    """Attributes that a saved model holds beside the names of features and labels."""
-
-    def predict(self, X: Any) -> Any:
-        """Distributions for the rows of X: a DataFrame for a DataFrame, else an array."""
-        check_is_fitted(self)
-        features = check_features(self, X, reset=False)
-        distributions = self._predict(features)
-        self._refuse_overflow(distributions)
-        if not isinstance(X, pd.DataFrame):
-            return distributions
-        return pd.DataFrame(distributions, index=X.index, columns=self.label_names_)
-
-    @staticmethod
-    def _refuse_overflow(distributions: FloatArray) -> None:
-        if not np.isfinite(distributions).all():
-            raise ValueError("X has features so large that the model's scores overflow; scale them as in fit.")
-
-    @abstractmethod
-    def _predict(self, X: Any) -> FloatArray:
-        """Rows on the simplex for checked features."""
-
-    def _before_saving(self) -> None:
-        """Compute what is left to compute from training data, which a saved model does not have."""
-
-    def _check_loaded(self) -> None:
-        """Refuse the state of a model file that does not fit together."""
-
-    def __sklearn_is_fitted__(self) -> bool:
-        # Set last, so that a fit that failed half-way does not count.
-        return hasattr(self, "label_names_")
-
-    def _check_parameters(self, n_rows: int, n_labels: int) -> None:
-        """Refuse parameters that cannot be used with n rows and m labels."""
-
-    def _record_convergence(
-        self, history: dict[str, FloatArray], converged: bool, what: str, n_iter: int | None = None
-    ) -> None:
-        """Set ``history_``, ``n_iter_`` and ``converged_``; warn if the method stopped before it was done."""
-        self.history_ = history
-        self.n_iter_ = len(next(iter(history.values()))) if n_iter is None else n_iter
-        self.converged_ = converged
-        if not converged:
-            warn_user(
-                f"{type(self).__name__} stopped after {self.n_iter_} iterations before it converged: {what}. "
-                "Raise max_iter to go on; the result is valid as it is.",
-                ConvergenceWarning,
-            )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        tags.target_tags.single_output = False
-        tags.input_tags.sparse = True
-        return tags
+SHARED_PARAMETERS = ("n_jobs", "verbose")
+"""Parameters that do not change the result."""
+BOUND_DRAWS = 400
 
 
-class Recoverer(_DistributionEstimator):
+class Intervals(NamedTuple):
+    """Bounds of every share (n × m) and of the hidden mass of every row (n)."""
+
+    low: Any
+    high: Any
+    hidden_mass_low: Any
+    hidden_mass_high: Any
+
+
+class NewRows(NamedTuple):
+    """Rows that a model has not seen: their features, and the labels that they have."""
+
+    features: Any
+    given: ObservedRows
+
+
+class Recoverer(ResultDisplay, DistributionEstimator):
     """Recovers complete distributions from features and the rows that annotators handed in."""
 
     # An array, or a DataFrame or Series where D_obs was a DataFrame.
@@ -100,14 +62,34 @@ class Recoverer(_DistributionEstimator):
     raw_distributions_: Any
     hidden_mass_: Any
     observed_: Any
+    n_labels_: int
+
+    has_intervals: bool = False
+    """Whether ``intervals`` and ``sample`` say how sure the recovered rows are."""
+
+    is_inductive: bool = False
+    """Whether ``predict`` recovers new rows with labels as well as ``fit`` would: a sample is then enough to fit."""
 
     @property
-    def _keeps_proportions(self) -> bool:
-        """Whether recovered rows are proportional to the observed ones, or merely the nearest on the simplex."""
+    def keeps_proportions(self) -> bool:
+        """Whether recovered rows are proportional to what was observed, or merely the nearest on the simplex."""
         return True
 
-    _on_trial: Callable[[int], None] | None = None
-    """Told how many trials the choice of parameters has made; for programs that show progress of their own."""
+    @property
+    def tunes_itself(self) -> bool:
+        """Whether ``fit`` chooses parameters without ground truth; ``selection_`` then says how."""
+        return False
+
+    @property
+    def method_name(self) -> str:
+        """What reports call the method."""
+        return type(self).__name__
+
+    @property
+    def parameters_(self) -> dict[str, Any]:
+        """The parameters that decide the result, as given or as chosen."""
+        given = self.get_params(deep=False).items()
+        return {name: getattr(self, f"{name}_", value) for name, value in given if name not in SHARED_PARAMETERS}
 
     # Methods of the incomplete setting take observed degrees for true shares, which need not sum to 1.
     _may_be_partial = False
@@ -126,9 +108,84 @@ class Recoverer(_DistributionEstimator):
             True where a degree is observed. Without it NaN in ``D_obs`` is hidden; without NaN, zeros are,
             and a warning says so.
         """
-        features, rows = self._checked(X, D_obs, observed)
+        partial = self._may_be_partial
+        features, rows = check_table(self, X, D_obs, observed, min_rows=self._min_rows, may_be_partial=partial)
         self._check_parameters(*rows.degrees.shape)
         return self._fit_prepared(self._prepare(features, rows.degrees), features, rows)
+
+    def predict(self, X: Any, D_obs: Any = None, observed: Any = None) -> Any:
+        """Distributions for new rows, from their features and from the labels that they have, if they have any.
+
+        What is observed keeps its proportions.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n, d)
+            Features.
+        D_obs, observed : as for ``fit``, optional
+            What is known of the new rows; a row may have no observed label at all.
+        """
+        if D_obs is None and observed is None:
+            return self._predict_from_features(X)
+        return self._result(self._complete(self._new_rows(X, D_obs, observed)), D_obs, X)
+
+    def intervals(
+        self, level: float = 0.9, n_draws: int = BOUND_DRAWS, *, X: Any = None, D_obs: Any = None, observed: Any = None
+    ) -> Intervals:
+        """Intervals for every share and for the hidden mass of every row, from methods that have them.
+
+        Parameters
+        ----------
+        level : float, default=0.9
+            Share of true values that the intervals are to hold.
+        n_draws : int, default=400
+            Posterior draws behind the bounds.
+        X, D_obs, observed : as for ``predict``, optional
+            New rows; the rows of ``fit`` by default.
+
+        Returns
+        -------
+        Intervals
+            Named tuple of ``low`` and ``high``, n × m, and ``hidden_mass_low`` and ``hidden_mass_high``, one per row.
+        """
+        check_number(level, "level", above=0, below=1)
+        check_number(n_draws, "n_draws", at_least=2, integer=True)
+        new = self._rows_of(X, D_obs, observed)
+        low, high, mass_low, mass_high = self._intervals(new, level, n_draws)
+        frames = (self.distributions_,) if new is None else (D_obs, X)
+        low, high = (self._result(side, *frames) for side in (low, high))
+        index = low.index if isinstance(low, pd.DataFrame) else None
+        masses = (side if index is None else pd.Series(side, index=index) for side in (mass_low, mass_high))
+        return Intervals(low, high, *masses)
+
+    def sample(
+        self,
+        n_samples: int = 10,
+        random_state: RandomState = None,
+        *,
+        X: Any = None,
+        D_obs: Any = None,
+        observed: Any = None,
+    ) -> FloatArray:
+        """Complete tables drawn from the posterior, for multiple imputation, from methods that have intervals.
+
+        Parameters
+        ----------
+        n_samples : int, default=10
+            How many tables.
+        random_state : int, Generator, RandomState or None
+            Seed of the draws.
+        X, D_obs, observed : as for ``predict``, optional
+            New rows; the rows of ``fit`` by default.
+
+        Returns
+        -------
+        array of shape (n_samples, n, m)
+            Each table's rows are on the simplex and proportional to what was observed.
+        """
+        check_number(n_samples, "n_samples", at_least=1, integer=True)
+        seed = int(random_generator(random_state).integers(2**31))
+        return self._sample(self._rows_of(X, D_obs, observed), n_samples, seed)
 
     def alpha_path(self, alphas: Iterable[float], X: Any, D_obs: Any, observed: Any = None) -> Iterator[Self]:
         """Fitted copies of this recoverer, one for each value of ``alpha``, in turn.
@@ -137,7 +194,8 @@ class Recoverer(_DistributionEstimator):
         """
         if "alpha" not in self.get_params():
             raise TypeError(f"{type(self).__name__} has no parameter alpha.")
-        features, rows = self._checked(X, D_obs, observed)
+        partial = self._may_be_partial
+        features, rows = check_table(self, X, D_obs, observed, min_rows=self._min_rows, may_be_partial=partial)
         prepared = None
         for alpha in alphas:
             model = clone(self).set_params(alpha=alpha)
@@ -146,12 +204,6 @@ class Recoverer(_DistributionEstimator):
             if prepared is None:
                 prepared = self._prepare(features, rows.degrees)
             yield model._fit_prepared(prepared, features, rows)
-
-    def _checked(self, X: Any, D_obs: Any, observed: Any) -> tuple[Any, ObservedRows]:
-        rows = check_observed_rows(D_obs, observed, may_be_partial=self._may_be_partial)
-        features = check_features(self, X, reset=True, min_rows=self._min_rows)
-        check_same_rows(X, features.shape[0], rows)
-        return features, rows
 
     def _fit_prepared(self, prepared: Any, features: Any, rows: ObservedRows) -> Self:
         self.__dict__.pop("label_names_", None)  # an interrupted fit must not pass for the one before
@@ -163,19 +215,19 @@ class Recoverer(_DistributionEstimator):
             raise DivergenceError(f"{self} diverged to numbers that are not finite; choose less extreme parameters.")
         recovered = self._on_the_simplex(raw, rows.degrees, rows.observed)
         self._after_recovery(features, recovered)
-        self.raw_distributions_ = rows.like_input(raw)
-        self.distributions_ = rows.like_input(recovered)
-        self.hidden_mass_ = rows.series_like_input(np.where(rows.observed, 0, recovered).sum(axis=1))
-        # A copy: what becomes of the caller's mask must not matter.
-        self.observed_ = rows.like_input(rows.observed.copy())
+        mass = np.where(rows.observed, 0, recovered).sum(axis=1)
+        # A copy of the mask: what becomes of the caller's must not matter.
+        results = rows.like_input(raw, recovered, mass, rows.observed.copy())
+        self.raw_distributions_, self.distributions_, self.hidden_mass_, self.observed_ = results
         # Recovered rows that keep proportions tell what was handed in; others do not.
-        self._degrees = None if self._keeps_proportions else rows.degrees
+        self._degrees = None if self.keeps_proportions else rows.degrees
+        self.n_labels_ = raw.shape[1]
         self.label_names_ = rows.label_names
         return self
 
     def _on_the_simplex(self, raw: FloatArray, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
         """The rows that users get for the method's own matrix."""
-        return restore_proportions(raw, D_obs, observed) if self._keeps_proportions else project_onto_simplex(raw)
+        return restore_proportions(raw, D_obs, observed) if self.keeps_proportions else project_onto_simplex(raw)
 
     @property
     def scaling_(self) -> Any:
@@ -191,8 +243,51 @@ class Recoverer(_DistributionEstimator):
         row = slice(position, position + 1)
         return clip_and_close(np.where(np.asarray(self.observed_)[row], np.asarray(self.distributions_)[row], 0))[0]
 
+    def _rows_of(self, X: Any, D_obs: Any, observed: Any) -> NewRows | None:
+        """New rows, or None for the rows of ``fit``; refused by methods without intervals."""
+        check_is_fitted(self)
+        if not self.has_intervals:
+            raise TypeError(f"{self.method_name} has no intervals and no samples; BayesHidLDL has.")
+        if X is not None:
+            return self._new_rows(X, D_obs, observed)
+        if D_obs is not None or observed is not None:
+            raise ValueError("D_obs and observed belong to new rows; give their features X too.")
+        if not hasattr(self, "distributions_"):
+            raise ValueError("a model from a file does not have the rows that it was fitted to; give X.")
+        return None
+
+    def _new_rows(self, X: Any, D_obs: Any, observed: Any) -> NewRows:
+        check_is_fitted(self)
+        features = check_features(self, X, reset=False)
+        if D_obs is None:
+            if observed is not None:
+                raise ValueError("observed says which shares are given, but D_obs is None; give D_obs too.")
+            D_obs = np.full((features.shape[0], self.n_labels_), np.nan)
+        given = check_observed_rows(D_obs, observed, every_label_seen=False, may_be_empty=True)
+        check_same_rows(X, features.shape[0], given)
+        check_same_labels(self.label_names_, self.n_labels_, given)
+        return NewRows(features, given)
+
+    def _complete(self, new: NewRows) -> FloatArray:
+        """New rows from what the model predicts for them and from the labels that they have."""
+        D = self._predict(new.features)
+        known = new.given.observed.any(axis=1)
+        shares = new.given.degrees[known].astype(D.dtype, copy=False)
+        D[known] = restore_proportions(D[known], shares, new.given.observed[known])
+        return D
+
+    def _intervals(
+        self, new: NewRows | None, level: float, n_draws: int
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Bounds of shares and of hidden masses, for methods that have intervals."""
+        raise NotImplementedError
+
+    def _sample(self, new: NewRows | None, n_samples: int, seed: int) -> FloatArray:
+        """Tables drawn from the posterior, for methods that have intervals."""
+        raise NotImplementedError
+
     def _interval(self, position: int, level: float) -> tuple[FloatArray, FloatArray] | None:
-        """Bounds of the degrees of a row of ``fit``, from methods that know them."""
+        """Bounds of the shares of one row of ``fit``; None from methods without intervals."""
         return None
 
     def score(self, X: Any, D_obs: Any, observed: Any = None) -> float:
@@ -218,26 +313,8 @@ class Recoverer(_DistributionEstimator):
     def _after_recovery(self, X: Any, distributions: FloatArray) -> None:
         """Keep what ``_predict`` needs."""
 
-    # scikit-learn shows a diagram, by either of two ways; what was found follows it. Where it is set to show text,
-    # there is no HTML to add to.
-    def _repr_html_inner(self) -> str:
-        return super()._repr_html_inner() + self._result_html()
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        bundle = super()._repr_mimebundle_(**kwargs)
-        if "text/html" in bundle:
-            bundle["text/html"] += self._result_html()
-        return bundle
-
-    def _result_html(self) -> str:
-        return result_html(self) if self.__sklearn_is_fitted__() else ""
-
-    def _get_fitted_attr_html(self, doc_link: str = "") -> dict[str, Any]:
-        # scikit-learn's own list reads every property, and so would train learner_ and calibrate spread_.
-        return {}
-
-
-class Learner(_DistributionEstimator):
+class Learner(DistributionEstimator):
     """Learns to predict distributions from features and complete distributions."""
 
     def fit(self, X: Any, D: Any, sample_weight: Any = None) -> Self:
@@ -257,8 +334,13 @@ class Learner(_DistributionEstimator):
         check_same_rows(X, features.shape[0], rows, name="D")
         self._check_parameters(*rows.degrees.shape)
         self._fit(features, rows.degrees, check_sample_weight(sample_weight, len(rows.degrees)))
+        self.n_labels_ = rows.degrees.shape[1]
         self.label_names_ = rows.label_names
         return self
+
+    def predict(self, X: Any) -> Any:
+        """Distributions for the rows of X: a DataFrame for a DataFrame, else an array."""
+        return self._predict_from_features(X)
 
     def score(self, X: Any, D: Any, sample_weight: Any = None) -> float:
         """Mean intersection of the predicted rows with ``D``; higher is better."""

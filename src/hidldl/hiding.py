@@ -3,7 +3,6 @@
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 
 from hidldl.arrays import BoolArray, FloatArray
 from hidldl.randomness import RandomState, random_generator
@@ -59,9 +58,8 @@ def hide_labels(
     D_obs = np.where(observed, rows.degrees, 0).astype(rows.degrees.dtype, copy=False)
     if setting == "hidden":
         D_obs = D_obs / D_obs.sum(axis=1, keepdims=True)
-    if rows.frame is None:
-        return D_obs, observed
-    return rows.like_input(D_obs), pd.DataFrame(observed, index=rows.frame.index, columns=rows.frame.columns)
+    D_obs, observed = rows.like_input(D_obs, observed)
+    return D_obs, observed
 
 
 def _draw_mask(D: FloatArray, rate: float, rng: np.random.Generator) -> BoolArray:

@@ -238,6 +238,11 @@ def find_method(name: str) -> Method:
     raise ValueError(f"there is no method {name!r}; choose from {', '.join(method_names())}.")
 
 
+def make_recoverer(name: str, parameters: Mapping[str, Any] | None = None) -> "Recoverer":
+    """The recoverer of that name with these parameters; see `Method.make`."""
+    return find_method(name).make(parameters)
+
+
 def all_methods(role: Role | None = None) -> tuple[Method, ...]:
     """Every method, of this package and of others, or those of one role."""
     return tuple(method for method in (*HOUSE, *registered_methods()) if role in (None, method.role))

@@ -93,3 +93,25 @@ def _table(header: Sequence[Any], rows: Iterable[Sequence[Any]], bold: Sequence[
 def short_text(value: Any) -> str:
     """A value of a cell, numbers to four digits."""
     return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
+
+
+class ResultDisplay:
+    """Shows what a fitted recoverer recovered, below scikit-learn's diagram of it."""
+
+    # scikit-learn makes its diagram in one of two ways. Where it is set to show text, there is no HTML to add to.
+    def _repr_html_inner(self) -> str:
+        return str(super()._repr_html_inner()) + self._result_html()  # type: ignore[misc]
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
+        if "text/html" in bundle:
+            bundle["text/html"] += self._result_html()
+        return bundle
+
+    def _result_html(self) -> str:
+        model: Any = self
+        return result_html(model) if model.__sklearn_is_fitted__() else ""
+
+    def _get_fitted_attr_html(self, doc_link: str = "") -> dict[str, Any]:
+        # scikit-learn's own list reads every property, and so would train learner_ and calibrate spread_.
+        return {}

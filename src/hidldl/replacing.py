@@ -30,8 +30,7 @@ def replacing_all(paths: Sequence[Path]) -> Iterator[list[Path]]:
     ...     sorted(path.name for path in Path(folder).iterdir())
     ['a.txt', 'b.txt']
     """
-    for path in paths:
-        refuse_unwritable(path)
+    refuse_unwritable(*paths)
     with ExitStack() as stack:
         targets = [stack.enter_context(_beside(path.resolve())) for path in paths]
         yield targets
@@ -39,8 +38,13 @@ def replacing_all(paths: Sequence[Path]) -> Iterator[list[Path]]:
             target.replace(path.resolve())
 
 
-def refuse_unwritable(path: Path) -> None:
-    """Refuse a path that no file can be written to, in one line that says why."""
+def refuse_unwritable(*paths: Path) -> None:
+    """Refuse paths that no file can be written to, in one line that says why."""
+    for path in paths:
+        _refuse_unwritable(path)
+
+
+def _refuse_unwritable(path: Path) -> None:
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name a file.")
     if path.exists() and not path.is_file():

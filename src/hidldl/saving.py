@@ -1,7 +1,7 @@
 """Fitted models in files that hold numbers and words only: nothing in them is run when they are read.
 
-A model is a tree of a few known classes, numbers, words and arrays. In a ``.npz`` file arrays are members of their own,
-beside the tree as JSON; in a ``.json`` file they are base64 text inside it. No pickle is involved in either.
+A model is a tree of numbers, words, arrays and classes of registered methods. In a ``.npz`` file arrays are members of
+their own, beside the tree as JSON; in a ``.json`` file they are base64 text inside it. No pickle is involved in either.
 """
 
 import base64
@@ -9,8 +9,7 @@ import io
 import json
 import warnings
 import zipfile
-from dataclasses import fields, is_dataclass
-from importlib import import_module
+from dataclasses import fields
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -21,25 +20,23 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from hidldl import __version__
-from hidldl.base import _DistributionEstimator
 from hidldl.errors import ModelFileError
+from hidldl.estimator import DistributionEstimator
+from hidldl.methods import class_named
 from hidldl.recovery.following import FollowingLearner
 from hidldl.replacing import replacing
 
-FORMAT = "hidldl model 1"
+FORMAT = "hidldl model 2"
 MOST_BYTES = 2**31
 MOST_FEATURES = 10**7
 """No model of ours is that large."""
-CLASSES = {
-    **dict.fromkeys(("Estimates", "LatentModel", "Parameters"), "recovery.latent"),
-    **dict.fromkeys(("KernelMap", "Landmarks", "Ridge"), "recovery.kernelmean"),
-    **{name: f"recovery.{name.lower()}" for name in ("BayesHidLDL", "HidLDL", "IncomLDL", "IncomLDLProx", "LDLLDM")},
-    **{name: f"recovery.{name.lower()}" for name in ("MeanFill", "SelfTuned", "WInLDL")},
-    **{name: f"learners.{name.lower()}" for name in ("LDLDPA", "LDLLRR", "PTBayes", "SABFGS", "SAIIS")},
-}
-"""The classes that a model file may name, and their homes."""
-ALWAYS = ("label_names_", "n_features_in_", "feature_names_in_")
+ALWAYS = ("label_names_", "n_labels_", "n_features_in_", "feature_names_in_")
 ARRAY_KINDS = "biufU"
+LONGEST_NAME = 80
+
+
+class _UnknownMethodError(Exception):
+    """A class that no method here has."""
 
 
 def save_model(path: str | PathLike[str], model: Any, about: dict[str, Any] | None = None) -> None:
@@ -101,6 +98,11 @@ def load_model(path: str | PathLike[str]) -> tuple[Any, Any]:
         _refuse_useless(model)
     except ModelFileError:
         raise
+    except _UnknownMethodError as error:
+        method = str(error)[:LONGEST_NAME]
+        raise ModelFileError(
+            f"{path.name} is of the method {method!r}, which is not known here; register it."
+        ) from None
     except Exception as error:  # whatever a damaged or hostile file makes of itself
         raise ModelFileError(
             f"{path.name} is not a model that hidldl saved, or it is damaged; save it again."
@@ -110,14 +112,14 @@ def load_model(path: str | PathLike[str]) -> tuple[Any, Any]:
 
 def _refuse_useless(model: Any) -> None:
     """Refuse what does not predict: a file may hold parts of the right names that do not fit together."""
-    if not isinstance(model, _DistributionEstimator) or not 0 < model.n_features_in_ <= MOST_FEATURES:
+    if not isinstance(model, DistributionEstimator) or not 0 < model.n_features_in_ <= MOST_FEATURES:
         raise TypeError
     model._check_loaded()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         predicted = np.asarray(model.predict(np.zeros((1, model.n_features_in_))))
-    labels = model.label_names_
-    if not np.allclose(predicted.sum(), 1, atol=1e-3) or (labels is not None and len(labels) != predicted.shape[1]):
+    n_labels = {predicted.shape[1], model.n_labels_, *([] if model.label_names_ is None else [len(model.label_names_)])}
+    if not np.allclose(predicted.sum(), 1, atol=1e-3) or len(n_labels) > 1:
         raise ValueError
 
 
@@ -164,7 +166,12 @@ def _plain(array: Any) -> np.ndarray:
     return array
 
 
-def _encode(value: Any, arrays: list[np.ndarray]) -> Any:
+def _encode(value: Any, arrays: list[np.ndarray], parts: tuple[type, ...] = ()) -> Any:
+    """A value as a tree; ``parts`` are the dataclasses that the model around it is made of."""
+
+    def encode(item: Any) -> Any:
+        return _encode(item, arrays, parts)
+
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float | np.generic):
@@ -175,33 +182,41 @@ def _encode(value: Any, arrays: list[np.ndarray]) -> Any:
     if isinstance(value, np.dtype):
         return {"dtype": value.str}
     if isinstance(value, pd.Index | np.ndarray):
-        return {"names": [_encode(name, arrays) for name in value.tolist()]}
+        return {"names": [encode(name) for name in value.tolist()]}
     if sparse.issparse(value):
-        parts = (value.data, value.indices, value.indptr)
-        return {"csr": [_encode(part, arrays) for part in parts], "shape": list(value.shape)}
+        return {"csr": [encode(part) for part in (value.data, value.indices, value.indptr)], "shape": list(value.shape)}
     if isinstance(value, list | tuple):
-        return {type(value).__name__: [_encode(item, arrays) for item in value]}
+        return {type(value).__name__: [encode(item) for item in value]}
     if isinstance(value, dict):
-        return {"dict": {str(key): _encode(item, arrays) for key, item in value.items()}}
+        return {"dict": {str(key): encode(item) for key, item in value.items()}}
     if isinstance(value, FollowingLearner):
-        return {"follows": _encode(value.trained(), arrays)}
-    name = type(value).__name__
-    if name not in CLASSES:
-        raise TypeError(f"a model file cannot hold {value!r}.")
-    return {"object": name, "state": {key: _encode(item, arrays) for key, item in _state(value).items()}}
+        return {"follows": encode(value.trained())}
+    return _encode_object(value, arrays, parts)
 
 
-def _state(value: Any) -> dict[str, Any]:
-    if is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
-    kept = {name: getattr(value, name) for name in (*ALWAYS, *value._needed_to_predict) if hasattr(value, name)}
-    plain = {
-        n: p for n, p in value.get_params(deep=False).items() if p is None or isinstance(p, bool | int | float | str)
-    }
-    return plain | kept
+def _encode_object(value: Any, arrays: list[np.ndarray], parts: tuple[type, ...]) -> Any:
+    kind = type(value)
+    if isinstance(value, DistributionEstimator):
+        if class_named(kind.__name__) is not kind:
+            raise TypeError(f"{kind.__name__} is not a known method; call register_method before you save its models.")
+        state, parts = _estimator_state(value), kind.saved_parts
+    elif kind in parts:
+        state = {field.name: getattr(value, field.name) for field in fields(value)}
+    else:
+        raise TypeError(f"a model file cannot hold {value!r}; keep numbers, words and arrays in saved_attributes.")
+    return {"object": kind.__name__, "state": {key: _encode(item, arrays, parts) for key, item in state.items()}}
 
 
-def _decode(node: Any, arrays: list[np.ndarray]) -> Any:
+def _estimator_state(model: Any) -> dict[str, Any]:
+    kept = {name: getattr(model, name) for name in (*ALWAYS, *model.saved_attributes) if hasattr(model, name)}
+    parameters = model.get_params(deep=False).items()
+    return {name: p for name, p in parameters if p is None or isinstance(p, bool | int | float | str)} | kept
+
+
+def _decode(node: Any, arrays: list[np.ndarray], parts: tuple[type, ...] = ()) -> Any:
+    def decode(item: Any) -> Any:
+        return _decode(item, arrays, parts)
+
     if not isinstance(node, dict):
         if isinstance(node, list):
             raise TypeError
@@ -212,32 +227,32 @@ def _decode(node: Any, arrays: list[np.ndarray]) -> Any:
     if kind == "dtype":
         return np.dtype({"<f4": np.float32, "<f8": np.float64}[content])
     if kind == "names":
-        return pd.Index([_decode(name, arrays) for name in content])
+        return pd.Index([decode(name) for name in content])
     if kind == "csr":
-        matrix = sparse.csr_matrix(tuple(_decode(part, arrays) for part in content), shape=more[0][1])
+        matrix = sparse.csr_matrix(tuple(decode(part) for part in content), shape=more[0][1])
         matrix.check_format(full_check=True)
         return matrix
     if kind in ("list", "tuple"):
-        items = [_decode(item, arrays) for item in content]
+        items = [decode(item) for item in content]
         return items if kind == "list" else tuple(items)
     if kind == "dict":
-        return {key: _decode(item, arrays) for key, item in content.items()}
+        return {key: decode(item) for key, item in content.items()}
     if kind == "follows":
-        return FollowingLearner.already_trained(_decode(content, arrays))
-    return _rebuilt(content, {key: _decode(item, arrays) for key, item in more[0][1].items()})
+        return FollowingLearner.already_trained(decode(content))
+    return _decode_object(content, more[0][1], arrays, parts)
 
 
-def _rebuilt(name: str, state: dict[str, Any]) -> Any:
-    found: Any = getattr(import_module(f"hidldl.{CLASSES[name]}"), name)
-    if issubclass(found, _DistributionEstimator):
-        return _refitted(found(), state)
-    return found(**state)
-
-
-def _refitted(model: Any, state: dict[str, Any]) -> Any:
-    allowed = {*ALWAYS, *model._needed_to_predict, *model.get_params(deep=False)}
-    if not allowed.issuperset(state):
+def _decode_object(name: str, state: Any, arrays: list[np.ndarray], parts: tuple[type, ...]) -> Any:
+    """An object of a registered method, or of one of the parts of the model around it; nothing else."""
+    part = next((part for part in parts if part.__name__ == name), None)
+    if part is not None:
+        return part(**{key: _decode(item, arrays, parts) for key, item in state.items()})
+    kind = class_named(name)
+    if kind is None:
+        raise _UnknownMethodError(name)
+    model = kind()
+    if not {*ALWAYS, *kind.saved_attributes, *model.get_params(deep=False)}.issuperset(state):
         raise TypeError
     for key, item in state.items():
-        setattr(model, key, item)
+        setattr(model, key, _decode(item, arrays, kind.saved_parts))
     return model

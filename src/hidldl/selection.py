@@ -4,17 +4,17 @@ Everything compared is data that the user has. Candidates play on the same masks
 where the evidence is thin the safer choice stays.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-from tqdm import tqdm
 
 from hidldl.arrays import BoolArray, FloatArray
 from hidldl.metrics import MEASURES
 from hidldl.notebook import selection_html
+from hidldl.progress import Progress, count, silent
 from hidldl.simplex import clip_and_close
 
 Candidate: TypeAlias = dict[str, Any]
@@ -37,6 +37,8 @@ FEWEST_ROWS = 12
 """With fewer rows that can lose a label the game says nothing, and the safe choice stands."""
 N_BOOTSTRAP = 500
 MOST_RESAMPLED = 5000
+TRIALS = "choosing parameters, trials"
+"""What progress calls the rounds of the game."""
 THIN_EVIDENCE = 0.5
 """An improvement counts if it exceeds this many of its standard errors; below, the safer choice stays."""
 
@@ -51,6 +53,7 @@ def play(
     n_draws: int,
     rng: np.random.Generator,
     mapper: Callable[..., Iterable[Any]] = map,
+    progress: Progress = silent,
 ) -> FloatArray:
     """The re-hiding game: each candidate's mean loss (first axis) in each row that lost a label in some draw."""
     masks = [_keep_every_label(hide_again(shares, observed, rng, SHARE_OF_ROWS), observed) for _ in range(n_draws)]
@@ -62,17 +65,10 @@ def play(
 
     judged = np.array([(mask != observed).any(axis=1) for mask in masks])
     times = judged.sum(axis=0)
-    losses = np.array(list(mapper(loss, *zip(*rounds, strict=True)))).reshape(len(candidates), n_draws, -1)
+    results = count(mapper(loss, *zip(*rounds, strict=True)), progress, len(rounds), TRIALS)
+    losses = np.array(list(results)).reshape(len(candidates), n_draws, -1)
     in_play = times > 0
     return (losses * judged).sum(axis=1)[:, in_play] / times[in_play]
-
-
-def counted(results: Iterable[Any], total: int, *, verbose: bool, told: Callable[[int], None] | None) -> Iterator[Any]:
-    """The results, with a bar if it is asked for; ``told`` hears how many there are so far."""
-    for count, result in enumerate(tqdm(results, total=total, desc="fits", disable=not verbose), 1):
-        if told is not None:
-            told(count)
-        yield result
 
 
 def judge(recovered: FloatArray, shares: FloatArray, observed: BoolArray, measure: str) -> FloatArray:

@@ -6,7 +6,7 @@ hidden; without NaN, a zero is. A true, annotated zero is an observed entry.
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -39,20 +39,18 @@ class ObservedRows:
     observed: BoolArray
     frame: pd.DataFrame | None
 
-    @property
-    def label_names(self) -> "pd.Index[Any] | None":
-        """The labels' names, where the rows came in a DataFrame."""
-        return None if self.frame is None else self.frame.columns
+    label_names: "pd.Index[Any] | None" = field(init=False)
+    """The labels' names, where the rows came in a DataFrame."""
 
-    def like_input(self, values: npt.NDArray[Any]) -> npt.NDArray[Any] | pd.DataFrame:
-        """The n × m ``values`` in the container that the rows came in."""
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label_names", None if self.frame is None else self.frame.columns)
+
+    def like_input(self, *values: npt.NDArray[Any]) -> list[Any]:
+        """Arrays of n × m, or of one value per row, in the container that the rows came in."""
         if self.frame is None:
-            return values
-        return pd.DataFrame(values, index=self.frame.index, columns=self.frame.columns)
-
-    def series_like_input(self, values: FloatArray) -> "FloatArray | pd.Series[float]":
-        """One value per row in the container that the rows came in."""
-        return values if self.frame is None else pd.Series(values, index=self.frame.index)
+            return list(values)
+        index, columns = self.frame.index, self.frame.columns
+        return [pd.Series(v, index=index) if v.ndim == 1 else pd.DataFrame(v, index, columns) for v in values]
 
 
 def check_features(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> Any:
@@ -70,6 +68,16 @@ def check_features(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) ->
     )
     _refuse_nonfinite_features(checked, X)
     return checked
+
+
+def check_table(
+    estimator: Any, X: Any, D_obs: Any, observed: Any, *, min_rows: int, may_be_partial: bool
+) -> tuple[Any, ObservedRows]:
+    """What a recoverer is fitted to: features and rows as handed in, of the same items."""
+    rows = check_observed_rows(D_obs, observed, may_be_partial=may_be_partial)
+    features = check_features(estimator, X, reset=True, min_rows=min_rows)
+    check_same_rows(X, features.shape[0], rows)
+    return features, rows
 
 
 def check_observed_rows(
@@ -223,6 +231,12 @@ def check_flag(value: Any, name: str, *, or_auto: bool = False) -> None:
     if not isinstance(value, bool | np.bool_):
         wanted = f"True, False or {AUTO!r}" if or_auto else "True or False"
         raise TypeError(f"{name} must be {wanted}, got {value!r}.")
+
+
+def check_verbose(value: Any) -> None:
+    """False, True, or a function that is called with done, total and words."""
+    if not isinstance(value, bool | np.bool_) and not callable(value):
+        raise TypeError(f"verbose must be True, False or a function (done, total, words), got {value!r}.")
 
 
 def check_workers(n_jobs: Any) -> None:

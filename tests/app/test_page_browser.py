@@ -118,7 +118,7 @@ def test_cancelling_leaves_the_page_usable(open_app, folder, hidden, tmp_path):
     page.locator("#method").select_option("hidldl")
     page.locator("#run").click()
     shown(page, "running")
-    page.locator("#what", has_text="fitting").wait_for(timeout=60_000)
+    page.locator("#what", has_text="trials").wait_for(timeout=60_000)
     assert page.locator("#bar").evaluate("bar => bar.value") > 0.1
     page.locator("#cancel").click()
     shown(page, "columns")

@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import requests
-from tables.malformed import MALFORMED
 
 from hidldl.app.jobs import MOST_JOBS
 from hidldl.app.options import options_of
 from hidldl.app.server import make_app
 from hidldl.app.words import in_words
+from malformed import MALFORMED
 from serving import served
 
 

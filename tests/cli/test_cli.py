@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from hidldl import __version__
-from hidldl.cli import main
+from hidldl.__main__ import main
 from hidldl.datasets.registry import FILES
 
 

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from hidldl import make_distributions
-from hidldl.cli import main
+from hidldl.__main__ import main
 
 
 @pytest.fixture

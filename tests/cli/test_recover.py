@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from tables.malformed import LABELS, MALFORMED
 
 from hidldl import hide_labels, make_distributions
-from hidldl.cli import main
-from hidldl.tables import recovering
+from hidldl.__main__ import main
+from hidldl.tables import recovery
+from malformed import LABELS, MALFORMED
 
 NAMES = ["joy", "fear", "anger", "calm"]
 QUICK = (
@@ -194,8 +194,8 @@ def test_a_row_without_any_label_is_predicted(run):
 
 
 def test_a_long_table_is_streamed(run, monkeypatch):
-    monkeypatch.setattr(recovering, "AT_ONCE", 40)
-    monkeypatch.setattr(recovering, "CHUNK_ROWS", 16)
+    monkeypatch.setattr(recovery, "AT_ONCE", 40)
+    monkeypatch.setattr(recovery, "CHUNK_ROWS", 16)
     result = run("recover", "faces.csv", "-o", "out.csv.gz", "--report", "r.html", "--intervals", "0.9", *QUICK)
     assert result.exit_code == 0, result.output
     assert "40 of 60 rows, drawn at random, were fitted" in result.stderr
@@ -207,7 +207,7 @@ def test_a_long_table_is_streamed(run, monkeypatch):
 
 def test_progress_for_programs(run):
     result = run("recover", "faces.csv", "-o", "out.csv", "--progress", "json", "--quiet", *QUICK)
-    shares = [float(re.search(r'"share": ([\d.]+)', line).group(1)) for line in result.stderr.splitlines()]
+    shares = [float(re.search(r'"done": ([\d.]+)', line).group(1)) for line in result.stderr.splitlines()]
     assert shares == sorted(shares)
     assert shares[-1] == 1
 
@@ -318,7 +318,7 @@ def test_half_a_table_is_not_handed_to_the_next_program(run, monkeypatch):
     frame = faces()
     frame.loc[59, NAMES] = [0.5, 0.1, 0.1, 0.1]
     frame.to_csv("sums.csv", index=False)
-    monkeypatch.setattr(recovering, "CHUNK_ROWS", 10)
+    monkeypatch.setattr(recovery, "CHUNK_ROWS", 10)
     result = run("predict", "sums.csv", "--model", "m.npz", "-o", "-")
     assert (result.exit_code, result.stdout) == (2, "")
 
@@ -339,7 +339,7 @@ def test_half_a_table_is_not_handed_to_the_next_program(run, monkeypatch):
 def test_what_cannot_be_written_is_told_before_the_work(run, monkeypatch, arguments):
     Path("folder.csv").mkdir()
     Path("link.html").symlink_to("x.json")
-    monkeypatch.setattr(recovering.TableRecovery, "of", None)
+    monkeypatch.setattr(recovery, "recover_rows", None)
     before = Path("faces.csv").read_bytes()
     result = run("recover", "faces.csv", *arguments)
     assert result.exit_code == 2

@@ -138,4 +138,14 @@ def test_the_choice_of_alpha_shows_progress_on_request(hidden, capsys):
     HidLDL("auto", random_state=0).fit(hidden.X, hidden.D_obs, hidden.observed)
     assert capsys.readouterr().err == ""
     HidLDL("auto", verbose=True, random_state=0).fit(hidden.X, hidden.D_obs, hidden.observed)
-    assert "fits: 100%" in capsys.readouterr().err
+    assert capsys.readouterr().err == "choosing parameters, trials: 44 of 44\n"
+
+
+def test_a_function_hears_of_every_trial(hidden):
+    steps = []
+    HidLDL("auto", verbose=lambda *step: steps.append(step), random_state=0).fit(
+        hidden.X, hidden.D_obs, hidden.observed
+    )
+    assert [done for done, _, _ in steps] == list(range(1, 45))
+    assert {total for _, total, _ in steps} == {44}
+    assert steps[-1][2] == "choosing parameters, trials: 44 of 44"

@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from hidldl.cli import main
+from hidldl.__main__ import main
 from hidldl.errors import TableError
 from hidldl.tables.planning import Options, Plan
 from hidldl.tables.reading import open_table
@@ -38,8 +38,8 @@ def test_a_list_names_columns_exactly(path):
 
 
 def test_a_text_is_still_names_patterns_and_ranges(path):
-    assert roles(path, labels="5..10", features="[xy]").features == ("x", "y")
-    assert roles(path, labels="5..10", features="x,y").features == ("x", "y")
+    assert roles(path, labels="5..10", features="[xy]").numbers == ("x", "y")
+    assert roles(path, labels="5..10", features="x,y").numbers == ("x", "y")
 
 
 def test_the_shell_takes_a_json_list(path):
@@ -66,4 +66,4 @@ def test_no_column_names_the_rows_if_that_is_said(path):
 def test_a_column_that_is_asked_for_as_a_feature_does_not_name_the_rows(tmp_path):
     path = tmp_path / "numbered.csv"
     path.write_text("id,a,b\n" + "".join(f"{i},{i % 2},{1 - i % 2}\n" for i in range(9)))
-    assert roles(path, labels="a,b", features="id").features == ("id",)
+    assert roles(path, labels="a,b", features="id").numbers == ("id",)

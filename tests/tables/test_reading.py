@@ -15,12 +15,12 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tables.malformed import GOOD, MALFORMED
 
 import malformed
 from hidldl.errors import TableError
 from hidldl.tables import delimited, sources
 from hidldl.tables.reading import Table, open_table
+from malformed import GOOD, MALFORMED
 
 
 def opened(folder: Path, content: str | bytes, name: str = "table.csv") -> Table:

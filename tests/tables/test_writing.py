@@ -14,8 +14,8 @@ from hidldl.errors import TableError
 from hidldl.replacing import replacing, replacing_all
 from hidldl.tables import writing
 from hidldl.tables.reading import open_table
-from hidldl.tables.recovering import RecoveredRows
-from hidldl.tables.writing import as_frame, check_target, open_writer
+from hidldl.tables.recovery import RecoveredRows
+from hidldl.tables.writing import Targets, open_writer
 
 IDS = [
     "007", "1e5", "=1+1", "+1", "@SUM(A1)", "#N/A", "NA", "nan", "", " spaced ", "a,b;c\td|e", 'the "other"', "'",
@@ -32,7 +32,7 @@ def rows_of(ids=IDS, labels=LABELS, **more) -> RecoveredRows:
 
 
 def write(path: Path, rows: RecoveredRows, pieces: int = 3, labels=LABELS) -> None:
-    frame = as_frame(rows, labels, "id")
+    frame = rows.frame(labels, "id")
     with replacing(path) as target, open_writer(path, target) as writer:
         for positions in np.array_split(np.arange(len(frame)), pieces):
             writer.write(frame.iloc[positions])
@@ -91,7 +91,7 @@ def test_columns_get_names_of_their_own():
     labels = ("hidden_mass", "a", "a_low", "row")
     bounds = np.zeros((2, 4))
     rows = rows_of(["x", "y"], labels, low=bounds, high=bounds + 1, mass_low=bounds[:, 0], mass_high=bounds[:, 0])
-    frame = as_frame(rows, labels, "")
+    frame = rows.frame(labels, "")
     assert frame.columns.is_unique
     assert frame.columns[:7].tolist() == ["row_", *labels, "hidden_mass_", "hidden_mass_low"]
     assert frame.shape == (2, 1 + 4 + 3 + 8)
@@ -99,12 +99,12 @@ def test_columns_get_names_of_their_own():
 
 def test_standard_output_gets_all_or_nothing(capfdbinary, monkeypatch):
     monkeypatch.setattr(sys, "stdout", sys.__stdout__)
-    frame = as_frame(rows_of(["é"]), LABELS, "id")
-    with writing.to_standard_output() as writer:
+    frame = rows_of(["é"]).frame(LABELS, "id")
+    with open_writer(Path("-"), None) as writer:
         writer.write(frame)
         assert capfdbinary.readouterr().out == b""
     assert capfdbinary.readouterr().out.decode() == frame.to_csv(index=False, lineterminator="\n")
-    with pytest.raises(ValueError, match="in between"), writing.to_standard_output() as writer:
+    with pytest.raises(ValueError, match="in between"), open_writer(Path("-"), None) as writer:
         writer.write(frame)
         raise ValueError("in between")
     assert capfdbinary.readouterr().out == b""
@@ -125,14 +125,14 @@ def test_targets_that_cannot_be(tmp_path, name, says):
     (tmp_path / "folder.csv").mkdir()
     os.mkfifo(tmp_path / "pipe.csv")
     with pytest.raises((TableError, OSError), match=says):
-        check_target(tmp_path / name)
+        Targets(tmp_path / name, None).check()
 
 
 @pytest.mark.parametrize(("module", "name"), [("pyarrow", "t.parquet"), ("openpyxl", "t.xlsx")])
 def test_without_a_package_the_error_names_the_extra(tmp_path, monkeypatch, module, name):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=r"pip install 'hidldl\["):
-        check_target(tmp_path / name)
+        Targets(tmp_path / name, None).check()
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])

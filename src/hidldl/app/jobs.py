@@ -151,7 +151,7 @@ class Job:
             text = line.decode("utf-8", "replace").strip()
             try:
                 step = json.loads(text)
-                self.what, self.share = str(step["what"]), float(step["share"])
+                self.what, self.share = str(step["words"]), float(step["done"]) / float(step["total"])
             except (ValueError, TypeError, KeyError):
                 last = text or last
         return last
@@ -226,7 +226,7 @@ class Jobs:
 def _what_went_wrong(status: int | None, last_line: str) -> str:
     if status == 0:
         return ""
-    if status == 2 and last_line.startswith("Error: "):
+    if status in (1, 2) and last_line.startswith("Error: "):
         return in_words(last_line.removeprefix("Error: "))
     if last_line:
         return f"hidldl failed, which it should not: {last_line[:300]}"

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from hidldl.tables.methods import METHODS
+from hidldl.methods import method_names
 
 ROLES = ("label", "feature", "id", "out")
 LEVEL = "0.9"
@@ -33,7 +33,7 @@ def options_of(wanted: Any, overview: dict[str, Any]) -> list[str]:
     if wanted.get("amounts"):
         options.append("--normalise")
     method = wanted.get("method", "bayes")
-    if method not in METHODS:
+    if method not in method_names():
         raise ValueError("There is no such method.")
     options += ["--method", method]
     if wanted.get("intervals"):
@@ -45,9 +45,7 @@ def _refuse(named: dict[str, list[str]]) -> None:
     if len(named["label"]) < 2:
         raise ValueError("Give two or more columns the role “Label”: a distribution is over several.")
     if not named["feature"]:
-        raise ValueError(
-            "Give at least one column the role “Feature”: without any, rows that are alike cannot be told."
-        )
+        raise ValueError("Give at least one column the role “Feature”: features are needed to find similar rows.")
     if len(named["id"]) > 1:
         raise ValueError("Only one column can name the rows; give the others another role.")
 

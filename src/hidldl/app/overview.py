@@ -4,6 +4,7 @@
 """
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ import click
 import pandas as pd
 
 from hidldl.app.words import in_words
-from hidldl.cli.errors import one_line_errors, quiet_warnings
 from hidldl.errors import TableError
 from hidldl.tables.columns import MOST_DISTINCT, Column
 from hidldl.tables.planning import Options, Plan
@@ -95,8 +95,14 @@ def _cells(rows: pd.DataFrame) -> list[list[str | None]]:
 @click.argument("path", type=click.Path(path_type=Path))
 @click.argument("name")
 def main(path: Path, name: str, sheet: str | None) -> None:
-    with one_line_errors(), quiet_warnings():
-        click.echo(json.dumps(overview(path, name, sheet)))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = overview(path, name, sheet)
+    except (ValueError, ImportError, OSError, MemoryError) as error:
+        reason = " ".join(str(error).split()) or "there is not enough memory for this table."
+        raise click.ClickException(reason) from error
+    click.echo(json.dumps(found))
 
 
 if __name__ == "__main__":

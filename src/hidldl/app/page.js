@@ -9,7 +9,6 @@
   const pause = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds));
   const count = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
   const ROLES = { label: "Label", feature: "Feature", id: "Names the rows", out: "Leave out" };
-  const SLOW = { hidldl: "Chooses its parameters by trial, which takes longest.", incomldl: "Looks at gaps only, not at what they inflate.", meanfill: "Looks at no features; the measure for all others." };
   const PAGE_TITLE = document.title, TITLES = { running: "Recovering – ", result: "Done – " };
   let job = null, overview = null, polls = 0;
 
@@ -156,6 +155,8 @@
     at("preview").tBodies[0].replaceChildren(...overview.first_rows.map(row => element("tr", {}, ...row.map(cell))));
   }
 
+  const hasIntervals = () => "hasIntervals" in at("method").selectedOptions[0].dataset;
+
   function setRole(line, role) {
     line.dataset.role = role;
     line.querySelector("select").value = role;
@@ -175,10 +176,9 @@
 
   function settle() {
     at("mark").hidden = at("hidden").value !== "number";
-    const isBayes = at("method").value === "bayes";
-    at("intervals").disabled = !isBayes;
-    at("method-said").textContent = SLOW[at("method").value] ?? (isBayes ? "Tunes itself, and knows how sure it is." : "");
-    if (!isBayes) at("method-said").textContent += " No intervals.";
+    const method = at("method").selectedOptions[0].dataset;
+    at("intervals").disabled = !hasIntervals();
+    at("method-said").textContent = method.summary + (hasIntervals() ? "" : " No intervals.");
     summarise();
   }
 
@@ -209,10 +209,9 @@
   async function run() {
     tell("run-problem");
     tell("run-note");
-    const isBayes = at("method").value === "bayes";
     const wanted = {
       roles: roles(), hidden: at("hidden").value === "number" ? at("mark").value.trim() || "a number" : at("hidden").value,
-      amounts: Boolean(at("amounts").value), method: at("method").value, intervals: isBayes && at("intervals").checked,
+      amounts: Boolean(at("amounts").value), method: at("method").value, intervals: hasIntervals() && at("intervals").checked,
     };
     try {
       at("run").disabled = true;

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from html import escape
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +24,7 @@ from hidldl.app.jobs import IDLE_SECONDS, RESULTS, BusyError, Job, Jobs, TooLarg
 from hidldl.app.options import options_of
 from hidldl.app.sample import write_sample
 from hidldl.errors import TableError
+from hidldl.methods import all_methods
 from hidldl.replacing import replacing
 from hidldl.tables.reading import open_table
 from hidldl.tables.sources import split_suffix
@@ -86,6 +88,7 @@ class _Requests:
         here, reports = files("hidldl.app"), files("hidldl.reports")
         styles = [reports / "templates/base.css", here / "page.css"]
         page = (here / "page.html").read_text(encoding="utf-8").replace("{{ most_megabytes }}", str(most_megabytes))
+        page = page.replace("{{ methods }}", _method_options())
         self.static = {
             "/": (page, "text/html"),
             "/page.css": ("".join(style.read_text(encoding="utf-8") for style in styles), "text/css"),
@@ -213,6 +216,15 @@ class _Requests:
     def _can_write_excel(job: Job) -> bool:
         few = job.overview is not None and job.overview["n_rows"] <= MOST_EXCEL_ROWS
         return few and all(find_spec(module) for module in ("openpyxl", "defusedxml"))
+
+
+def _method_options() -> str:
+    """The methods to choose from, with what a reader should know of each."""
+    return "".join(
+        f'<option value="{escape(method.name)}" data-summary="{escape(method.summary)}"'
+        f"{' data-has-intervals' if method.make().has_intervals else ''}>{escape(method.title)}</option>"
+        for method in all_methods("recoverer")
+    )
 
 
 def _write_excel(recovered: Path, path: Path, named: bool) -> None:

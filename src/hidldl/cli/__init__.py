@@ -1,9 +1,11 @@
-"""The ``hidldl`` command. One file per command: parse, call, print. Commands import what they need when they run."""
+"""The commands of ``hidldl``. One file per command: parse, call, print. Commands import what they need when they run.
+
+The page's own command is in `hidldl.app.command`; `hidldl.__main__` puts all of them together.
+"""
 
 import click
 
 from hidldl import __version__
-from hidldl.cli.app import app
 from hidldl.cli.compare import compare
 from hidldl.cli.datasets import datasets
 from hidldl.cli.demo import demo
@@ -14,7 +16,7 @@ from hidldl.cli.reproduce import reproduce
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "--version", "-V", prog_name="hidldl", message="%(prog)s %(version)s")
-def main() -> None:
+def commands() -> None:
     """Recover label distributions whose hidden labels inflated the rest.
 
     \b
@@ -29,5 +31,5 @@ def main() -> None:
     """
 
 
-for command in (demo, recover, app, predict, datasets, compare, reproduce):
-    main.add_command(command)
+for command in (demo, recover, predict, datasets, compare, reproduce):
+    commands.add_command(command)

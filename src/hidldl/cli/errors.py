@@ -22,9 +22,13 @@ class Stopped(BaseException):
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """What is wrong with a file or an option, as one line; who interrupts the command finds every file as it was."""
+    """What is wrong with a file or an option, as one line; who interrupts the command finds every file as it was.
+
+    What the library warns programmers of is ignored: notes and the report tell users in other words.
+    """
     try:
-        with _ending_in_order():
+        with _ending_in_order(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             yield
     except BrokenPipeError:
         raise  # whoever read standard output has seen enough; click ends quietly
@@ -56,11 +60,3 @@ def _ending_in_order() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-@contextmanager
-def quiet_warnings() -> Iterator[None]:
-    """What the library warns programmers of is said to users in other words: by notes and in the report."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield

@@ -1,14 +1,12 @@
 """``hidldl predict``: a saved model on another table."""
 
-from contextlib import ExitStack
 from pathlib import Path
-from time import perf_counter
 
 import click
 
-from hidldl.cli.errors import one_line_errors, quiet_warnings
-from hidldl.cli.recover import table_options
-from hidldl.cli.results import Targets, page_of, say, write_results
+from hidldl.cli.errors import one_line_errors
+from hidldl.cli.output import progress_on, report_results
+from hidldl.cli.recover import command_line, table_options
 
 
 @click.command()
@@ -37,27 +35,25 @@ def predict(
     \b
     hidldl predict new.csv --model model.npz -o predicted.csv
 
-    TABLE needs the feature columns that the model was fitted with. Labels that it has are used where the method can.
+    TABLE needs the feature columns that the model was fitted with. Labels that it has keep their proportions.
     """
-    started = perf_counter()
-    targets = Targets(output, report)
-    with one_line_errors(), ExitStack() as stack:
-        from hidldl.cli.progress import shown_progress
-        from hidldl.tables.model_files import TablePrediction
-        from hidldl.tables.reading import open_table
+    with one_line_errors(), progress_on(progress) as show:
+        from hidldl.tables.recovery import predict_file
+        from hidldl.tables.writing import Targets
 
-        source = stack.enter_context(open_table(table, kind=kind, sheet=sheet))
-        targets.check(table, model)
-        stack.enter_context(quiet_warnings())
-        told = stack.enter_context(shown_progress(progress))
-        prediction = TablePrediction.of(
-            model, source, row_names=row_names, normalise=normalise, level=level, n_jobs=jobs
-        )
-        done = write_results(
+        targets = Targets(output, report)
+        notes, summary = predict_file(
+            table,
+            model,
             targets,
-            prediction.pieces(told),
-            prediction.plan.roles,
-            page=lambda summary: page_of(prediction, summary, level, perf_counter() - started),
+            kind=kind,
+            sheet=sheet,
+            row_names=row_names,
+            normalise=normalise,
+            level=level,
+            n_jobs=jobs,
+            command=command_line(),
+            progress=show,
         )
     if not quiet:
-        say(prediction.notes, done, targets)
+        report_results(notes, summary, targets)

@@ -1,26 +1,26 @@
 """``hidldl recover``: a table with hidden labels, back complete."""
 
 import json
+import shlex
+import sys
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from hidldl.cli.errors import one_line_errors, quiet_warnings
-from hidldl.cli.results import Targets, echo_wrapped, page_of, say, write_results
-from hidldl.tables.methods import METHODS
+from hidldl.cli.errors import one_line_errors
+from hidldl.cli.output import echo_wrapped, progress_on, report_results
+from hidldl.methods import method_names
 
 if TYPE_CHECKING:
     from hidldl.tables.planning import Options
-    from hidldl.tables.reading import Table
 
 MOST_LISTED = 40
+PROGRESS = ["auto", "bar", "json", "none"]
 
 
-def _parameter(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
+def _parameters(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
     """name=value pairs as numbers, truth values or words."""
     parameters: dict[str, Any] = {}
     for pair in given:
@@ -56,9 +56,13 @@ def _value(text: str) -> Any:
     return text
 
 
+def command_line() -> str:
+    """The command as it was typed, for the report."""
+    return shlex.join(["hidldl", *sys.argv[1:]])
+
+
 def table_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options that every command on a table has."""
-    shown = ["auto", "bar", "json", "none"]
     options = [
         click.option("--output", "-o", type=click.Path(path_type=Path), help="The result; - is standard output."),
         click.option("--format", "kind", help="What the table is, if its name does not say: csv, tsv, parquet, xlsx."),
@@ -67,8 +71,8 @@ def table_options(command: Callable[..., None]) -> Callable[..., None]:
                      help="Also bounds that hold this share of true degrees, such as 0.9."),
         click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="A page to look at (.html)."),
         click.option("--jobs", type=int, default=-1, show_default=True, help="Threads; -1 is every core."),
-        click.option("--progress", type=click.Choice(shown), default="auto", show_default=True),
-        click.option("--quiet", "-q", is_flag=True, help="Do not say what was guessed and done."),
+        click.option("--progress", type=click.Choice(PROGRESS), default="auto", show_default=True),
+        click.option("--quiet", "-q", is_flag=True, help="Do not print what was guessed and done."),
     ]  # fmt: skip
     for option in reversed(options):
         command = option(command)
@@ -86,13 +90,13 @@ def table_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--hidden", default="auto", show_default=True,
               help="What marks a hidden label: empty, zero, none, a number, or several by commas.")  # fmt: skip
 @click.option("--normalise", is_flag=True, help="Divide each row by its sum: its cells are counts or amounts.")
-@click.option("--method", type=click.Choice(tuple(METHODS)), default="bayes", show_default=True)
-@click.option("--set", "parameters", multiple=True, callback=_parameter, metavar="NAME=VALUE",
+@click.option("--method", type=click.Choice(method_names()), default="bayes", show_default=True)
+@click.option("--set", "parameters", multiple=True, callback=_parameters, metavar="NAME=VALUE",
               help="A parameter of the method; chosen without ground truth where not given.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same result.")
 @click.option("--model", type=click.Path(dir_okay=False, path_type=Path),
               help="Save the fitted model (.npz or .json) for 'hidldl predict'.")  # fmt: skip
-@click.option("--check", is_flag=True, help="Only say how the table is understood; write nothing.")
+@click.option("--check", is_flag=True, help="Only print how the table is understood; write nothing.")
 @table_options
 def recover(
     table: Path,
@@ -122,46 +126,36 @@ def recover(
     \b
     hidldl recover faces.csv -o recovered.csv --report report.html
 
-    Columns are guessed where you do not name them, and the guess is said. The output has the column that names the
+    Columns are guessed where you do not name them, and the guess is printed. The output has the column that names the
     rows, every label's share, and how much of the row was hidden; what was observed keeps its proportions.
     """
-    started = perf_counter()
-    targets = Targets(output, report, model)
-    with one_line_errors(), ExitStack() as stack:
-        from hidldl.cli.progress import shown_progress
+    namer: str | Literal[False] | None = False if no_id else row_names
+    with one_line_errors(), progress_on(progress) as show:
         from hidldl.tables.planning import Options
-        from hidldl.tables.reading import open_table
 
-        named: str | Literal[False] | None = False if no_id else row_names
-        options = Options(labels, features, named, hidden, normalise, method, parameters, level, seed, jobs)
-        source = stack.enter_context(open_table(table, kind=kind, sheet=sheet, name=name))
+        options = Options(labels, features, namer, hidden, normalise, method, parameters, level, seed, jobs)
         if check:
-            _say_plan(source, options)
+            _print_plan(table, options, kind=kind, sheet=sheet, name=name)
             return
-        targets.check(table)
-        from hidldl.tables.model_files import save_table_model
-        from hidldl.tables.recovering import TableRecovery
+        from hidldl.tables.recovery import recover_file
+        from hidldl.tables.writing import Targets
 
-        stack.enter_context(quiet_warnings())
-        told = stack.enter_context(shown_progress(progress))
-        recovery = TableRecovery.of(source, options, told)
-        done = write_results(
-            targets,
-            recovery.pieces(told),
-            recovery.plan.roles,
-            page=lambda summary: page_of(recovery, summary, level, perf_counter() - started),
-            save=lambda path: save_table_model(path, recovery),
+        targets = Targets(output, report, model)
+        notes, summary = recover_file(
+            table, options, targets, kind=kind, sheet=sheet, name=name, command=command_line(), progress=show
         )
     if not quiet:
-        say(recovery.notes, done, targets)
+        report_results(notes, summary, targets)
 
 
-def _say_plan(source: "Table", options: "Options") -> None:
+def _print_plan(path: Path, options: "Options", **reading: Any) -> None:
     from hidldl.tables.planning import Plan
+    from hidldl.tables.reading import open_table
 
-    plan = Plan.of(source, options)
+    with open_table(path, **reading) as table:
+        plan = Plan.of(table, options)
+        click.echo(f"{table.name}: {table.n_rows:,} rows")
     roles = plan.roles
-    click.echo(f"{source.name}: {source.n_rows:,} rows")
     for title, names in (("labels", roles.labels), ("numbers", roles.numbers), ("categories", roles.categories)):
         more = f", and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
         echo_wrapped(f"{title} ({len(names)}): {', '.join(names[:MOST_LISTED]) or 'none'}{more}")

@@ -49,7 +49,7 @@ class PTBayes(Learner):
     array([1., 1.])
     """
 
-    _needed_to_predict = ("means_", "variances_", "priors_")
+    saved_attributes = ("means_", "variances_", "priors_")
 
     def __init__(self, var_smoothing: float = 0.1, random_state: RandomState = None) -> None:
         self.var_smoothing = var_smoothing

@@ -1,48 +1,26 @@
 """BayesHidLDL: hidden labels as a missing-data problem, with uncertainty and without parameters to choose."""
 
 from dataclasses import asdict
-from itertools import count
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 from sklearn.utils.validation import check_is_fitted
-from tqdm import tqdm
 
 from hidldl.arrays import BoolArray, FloatArray
-from hidldl.base import Recoverer
+from hidldl.base import BOUND_DRAWS, NewRows, Recoverer
 from hidldl.parallel import Mapper, for_each, threads
+from hidldl.progress import Verbose, shown
 from hidldl.randomness import RandomState, random_generator
 from hidldl.recovery.heldout import AXES, Choice, HeldOutGame, search
-from hidldl.recovery.kernelmean import Landmarks
-from hidldl.recovery.latent import Rows, fit_latent_model
+from hidldl.recovery.kernelmean import KernelMap, Landmarks, Ridge
+from hidldl.recovery.latent import Estimates, LatentModel, Parameters, Rows, fit_latent_model
 from hidldl.recovery.posterior import Draws, draw_blocks, draw_degrees, interval_bounds, mean_rows, relative_rows
-from hidldl.validation import (
-    AUTO,
-    Auto,
-    check_choice,
-    check_features,
-    check_flag,
-    check_number,
-    check_observed_rows,
-    check_same_labels,
-    check_same_rows,
-    check_workers,
-)
+from hidldl.selection import TRIALS
+from hidldl.validation import AUTO, Auto, check_choice, check_flag, check_number, check_verbose, check_workers
 
 ESTIMATES = ("mean", "relative")
-BOUND_DRAWS = 400
 BOUNDS = {"nu": (0.1, 1e12), "ridge": (1e-9, 1e12), "width": (1e-6, 1e6), "prior_rows": (1e-9, 1e9)}
 """Beyond these the model is degenerate, and its numbers leave the range of floating point."""
-
-
-class Intervals(NamedTuple):
-    """Bounds of every degree (n × m) and of the hidden mass of every row (n)."""
-
-    low: Any
-    high: Any
-    hidden_mass_low: Any
-    hidden_mass_high: Any
 
 
 class BayesHidLDL(Recoverer):
@@ -84,8 +62,9 @@ class BayesHidLDL(Recoverer):
         spread of the log-degrees.
     n_jobs : int or None
         Threads; the result does not depend on their number. -1 uses every core.
-    verbose : bool, default=False
-        Show the progress of the search for parameters.
+    verbose : bool or callable, default=False
+        Show the progress of the search for parameters, or call a function with what is done, of how much (None, since
+        nobody knows before), and words.
     random_state : int, Generator, RandomState or None
         Seed of landmarks, folds and posterior draws.
 
@@ -127,7 +106,10 @@ class BayesHidLDL(Recoverer):
     True
     """
 
-    _needed_to_predict = ("parameters_", "covariance_", "_model", "_features", "_seed", "_zeros", "_dtype", "_spread")
+    has_intervals = True
+    is_inductive = True
+    saved_attributes = ("covariance_", "_chosen", "_model", "_features", "_seed", "_zeros", "_dtype", "_spread")
+    saved_parts = (Estimates, KernelMap, Landmarks, LatentModel, Parameters, Ridge)
     _choice: Choice
     _game: HeldOutGame
     _spread: float | None
@@ -146,7 +128,7 @@ class BayesHidLDL(Recoverer):
         max_iter: int = 100,
         tol: float = 3e-3,
         n_jobs: int | None = None,
-        verbose: bool = False,
+        verbose: Verbose = False,
         random_state: RandomState = None,
     ) -> None:
         self.nu = nu
@@ -163,60 +145,33 @@ class BayesHidLDL(Recoverer):
         self.verbose = verbose
         self.random_state = random_state
 
-    def predict(self, X: Any, D_obs: Any = None, observed: Any = None) -> Any:
-        """Distributions for new rows, from their features and from the labels that they have, if they have any.
+    @property
+    def tunes_itself(self) -> bool:
+        return any(isinstance(getattr(self, name), str) for name in asdict(Choice()))
 
-        They are the point estimate that ``estimate`` names.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or DataFrame of shape (n, d)
-            Features.
-        D_obs, observed : as for ``fit``, optional
-            What is known of the new rows; a row may have no observed label at all.
-        """
-        if D_obs is None and observed is None:
-            return super().predict(X)
-        rows, frame = self._new_rows(X, D_obs, observed)
-        with threads(self.n_jobs) as mapper:
-            distributions = self._estimate(rows, mapper)
-        self._refuse_overflow(distributions)
-        return _like(frame, distributions)
-
-    def intervals(
-        self, level: float = 0.9, n_draws: int = BOUND_DRAWS, *, X: Any = None, D_obs: Any = None, observed: Any = None
-    ) -> Intervals:
-        """Central posterior intervals for every degree and for the hidden mass of every row.
-
-        Parameters
-        ----------
-        level : float, default=0.9
-            Share of true degrees that the intervals are to hold.
-        n_draws : int, default=400
-            Posterior draws behind the bounds.
-        X, D_obs, observed : as for ``predict``, optional
-            New rows; the rows of ``fit`` by default.
-
-        Returns
-        -------
-        Intervals
-            Named tuple of ``low`` and ``high``, n × m, and ``hidden_mass_low`` and ``hidden_mass_high``, one per row.
-        """
+    @property
+    def parameters_(self) -> dict[str, Any]:
         check_is_fitted(self)
-        check_number(level, "level", above=0, below=1)
-        check_number(n_draws, "n_draws", at_least=2, integer=True)
-        rows, frame = self._rows_of(X, D_obs, observed)
-        draws = self._interval_draws(n_draws)
-        bounds = np.empty((2, *rows.shares.shape), self._dtype)
-        mass = np.empty((2, len(rows.shares)), self._dtype)
+        return dict(self._chosen)
 
-        def bound(block: slice) -> None:
-            bounds[:, block], mass[:, block] = self._bounds(rows, block, draws, level)
-
+    def _complete(self, new: NewRows) -> FloatArray:
         with threads(self.n_jobs) as mapper:
+            return self._estimate(self._posterior(new, mapper), mapper)
+
+    def _intervals(
+        self, new: NewRows | None, level: float, n_draws: int
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        draws = self._interval_draws(n_draws)
+        with threads(self.n_jobs) as mapper:
+            rows = self._posterior(new, mapper)
+            bounds = np.empty((2, *rows.shares.shape), self._dtype)
+            mass = np.empty((2, len(rows.shares)), self._dtype)
+
+            def bound(block: slice) -> None:
+                bounds[:, block], mass[:, block] = self._bounds(rows, block, draws, level)
+
             for_each(mapper, bound, draw_blocks(len(rows.shares), *draws.shape))
-        low, high = (_like(frame, side) for side in bounds)
-        return Intervals(low, high, *(side if frame is None else pd.Series(side, index=frame.index) for side in mass))
+        return bounds[0], bounds[1], mass[0], mass[1]
 
     def _interval(self, position: int, level: float) -> tuple[FloatArray, FloatArray]:
         check_number(level, "level", above=0, below=1)
@@ -235,46 +190,19 @@ class BayesHidLDL(Recoverer):
         rng = np.random.default_rng([self._seed, block.start])
         return interval_bounds(self._model, rows, block, draws, self._zeros, rng, level)
 
-    def sample(
-        self,
-        n_samples: int = 10,
-        random_state: RandomState = None,
-        *,
-        X: Any = None,
-        D_obs: Any = None,
-        observed: Any = None,
-    ) -> FloatArray:
-        """Complete tables drawn from the posterior, for multiple imputation.
-
-        Parameters
-        ----------
-        n_samples : int, default=10
-            How many tables.
-        random_state : int, Generator, RandomState or None
-            Seed of the draws.
-        X, D_obs, observed : as for ``predict``, optional
-            New rows; the rows of ``fit`` by default.
-
-        Returns
-        -------
-        array of shape (n_samples, n, m)
-            Each table's rows are on the simplex and proportional to what was observed.
-        """
-        check_is_fitted(self)
-        check_number(n_samples, "n_samples", at_least=1, integer=True)
-        rows, _ = self._rows_of(X, D_obs, observed)
-        n_rows, n_labels = rows.shares.shape
-        seed = int(random_generator(random_state).integers(2**31))
-        out = np.empty((n_samples, n_rows, n_labels), self._dtype)
+    def _sample(self, new: NewRows | None, n_samples: int, seed: int) -> FloatArray:
         spread = self.spread_
-
-        def draw(block: slice) -> None:
-            rng = np.random.default_rng([seed, block.start])
-            draws = Draws.independent(rng, len(rows.shares[block]), n_samples, n_labels, spread)
-            D = draw_degrees(self._model, rows, block, draws, self._zeros, rng)
-            out[:, block] = D.transpose(2, 0, 1)
-
         with threads(self.n_jobs) as mapper:
+            rows = self._posterior(new, mapper)
+            n_rows, n_labels = rows.shares.shape
+            out = np.empty((n_samples, n_rows, n_labels), self._dtype)
+
+            def draw(block: slice) -> None:
+                rng = np.random.default_rng([seed, block.start])
+                draws = Draws.independent(rng, len(rows.shares[block]), n_samples, n_labels, spread)
+                D = draw_degrees(self._model, rows, block, draws, self._zeros, rng)
+                out[:, block] = D.transpose(2, 0, 1)
+
             for_each(mapper, draw, draw_blocks(n_rows, n_labels, n_samples))
         return out
 
@@ -311,7 +239,7 @@ class BayesHidLDL(Recoverer):
         check_number(self.max_iter, "max_iter", at_least=1, integer=True)
         check_number(self.tol, "tol", at_least=0)
         check_workers(self.n_jobs)
-        check_flag(self.verbose, "verbose")
+        check_verbose(self.verbose)
 
     def _recover(self, prepared: Any, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
         self._dtype = D_obs.dtype
@@ -356,18 +284,11 @@ class BayesHidLDL(Recoverer):
         start = Choice(**given)
         self._choice, self.selection_ = start, None
         if (axes or len(kernels) > 1) and self._game.says_something:
-            with tqdm(desc="candidates tried", disable=not self.verbose) as progress:
-                trials = count(1)
-
-                def tell() -> None:
-                    progress.update()
-                    if self._on_trial is not None:
-                        self._on_trial(next(trials))
-
-                self._game.on_played = tell
+            with shown(self.verbose) as progress:
+                self._game.on_played = lambda played: progress(played, None, f"{TRIALS}: {played}")
                 self._choice = search(lambda choice: self._game.losses(choice, mapper), axes, start, kernels)
             self.selection_ = self._game.selection(self._choice, rng)
-        self.parameters_ = asdict(self._choice)
+        self._chosen = asdict(self._choice)
         self._game.forget()
 
     def _estimate(self, rows: Rows, mapper: Mapper = map) -> FloatArray:
@@ -384,34 +305,9 @@ class BayesHidLDL(Recoverer):
             mean, scale = self._model.prior(self._features(X))
             return self._estimate(Rows(nothing, nothing.astype(bool), mean, scale, nothing), mapper)
 
-    def _rows_of(self, X: Any, D_obs: Any, observed: Any) -> tuple[Rows, pd.DataFrame | None]:
-        """The posterior of the rows of ``fit``, or of new ones, and the DataFrame that they came in, if any."""
-        if X is not None:
-            return self._new_rows(X, D_obs, observed)
-        if D_obs is not None or observed is not None:
-            raise ValueError("D_obs and observed belong to new rows; give their features X too.")
-        frame = self.distributions_ if isinstance(self.distributions_, pd.DataFrame) else None
-        return self._rows, frame
-
-    def _new_rows(self, X: Any, D_obs: Any, observed: Any) -> tuple[Rows, pd.DataFrame | None]:
-        """The posterior of new rows, and a DataFrame with their index and labels where they came in one."""
-        check_is_fitted(self)
-        features = check_features(self, X, reset=False)
-        n_labels = len(self.covariance_)
-        if D_obs is None:
-            if observed is not None:
-                raise ValueError("observed says which degrees are given, but D_obs is None; give D_obs too.")
-            D_obs = np.full((features.shape[0], n_labels), np.nan)
-        given = check_observed_rows(D_obs, observed, every_label_seen=False, may_be_empty=True)
-        check_same_rows(X, features.shape[0], given)
-        check_same_labels(self.label_names_, n_labels, given)
-        shares, mask = given.degrees.astype(np.float64, order="C"), given.observed.copy(order="C")
-        with threads(self.n_jobs) as mapper:
-            rows = self._model.condition(self._features(features), shares, mask, mapper)
-        if given.frame is None and isinstance(X, pd.DataFrame):
-            return rows, pd.DataFrame(shares, index=X.index, columns=self.label_names_)
-        return rows, given.frame
-
-
-def _like(frame: pd.DataFrame | None, values: FloatArray) -> Any:
-    return values if frame is None else pd.DataFrame(values, index=frame.index, columns=frame.columns)
+    def _posterior(self, new: NewRows | None, mapper: Mapper) -> Rows:
+        """The posterior of new rows, or of the rows of ``fit``."""
+        if new is None:
+            return self._rows
+        shares, mask = new.given.degrees.astype(np.float64, order="C"), new.given.observed.copy(order="C")
+        return self._model.condition(self._features(new.features), shares, mask, mapper)

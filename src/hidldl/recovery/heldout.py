@@ -98,7 +98,7 @@ class HeldOutGame:
 
     def forget(self) -> None:
         """Let go of everything but the game itself."""
-        self.on_played: Callable[[], object] = _nothing
+        self.on_played: Callable[[int], None] = _nothing
         self._kernels: dict[tuple[bool, float], _Kernel] = {}
         self._played: dict[Choice, FloatArray] = {}
         self._landmarks: dict[bool, tuple[Landmarks, FloatArray]] = {}
@@ -121,7 +121,7 @@ class HeldOutGame:
                 for rows, had, at in self._rehidden(model, fold, choice):
                     total[at] += judge(mean_rows(model, rows, self.draws), self.shares[at], had, MEASURE)
             self._played[choice] = total[self.in_play] / times[self.in_play]
-            self.on_played()
+            self.on_played(len(self._played))
         return self._played[choice]
 
     def calibrate(self, choice: Choice, seed: int, mapper: Mapper = map) -> float:
@@ -268,5 +268,5 @@ def _moved(choice: Choice, name: str, value: Any) -> Choice:
     return replace(choice, **{name: value})
 
 
-def _nothing() -> None:
+def _nothing(n_played: int) -> None:
     """What happens after each candidate, unless somebody wants to see progress."""

@@ -1,6 +1,5 @@
 """HidLDL: the paper's method."""
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -23,12 +22,13 @@ from hidldl.graph import (
 )
 from hidldl.learners.sabfgs import SABFGS
 from hidldl.parallel import threads
+from hidldl.progress import Verbose, shown
 from hidldl.randomness import RandomState, random_generator
 from hidldl.recovery import exact
 from hidldl.recovery.algorithm1 import Solution, solve
 from hidldl.recovery.following import FollowingLearner
-from hidldl.selection import MEASURE, N_DRAWS, Candidate, Selection, choose, counted, enough_rows, play
-from hidldl.validation import Auto, check_choice, check_flag, check_number, check_workers
+from hidldl.selection import MEASURE, N_DRAWS, Candidate, Selection, choose, enough_rows, play
+from hidldl.validation import Auto, check_choice, check_flag, check_number, check_verbose, check_workers
 
 DEFAULT_ALPHA = 16.0
 ALPHAS = tuple(2.0**exponent for exponent in (-10, -6, -3, -1, 0, 1, 2, 3, 4, 5, 6))
@@ -88,8 +88,8 @@ class HidLDL(Recoverer):
         entry. The exact solver stops after 10,000, or when the duality gap is at most ``tol`` (1e-5) of the objective.
     n_jobs : int or None
         Threads of Algorithm 1 for tables of a million entries and more; the result does not depend on their number.
-    verbose : bool, default=False
-        Show the progress of ``alpha="auto"``.
+    verbose : bool or callable, default=False
+        Show the progress of ``alpha="auto"``, or call a function with what is done, of how much, and words.
     random_state : int, Generator, RandomState or None
         Seed of the learner behind ``predict`` and of the labels that ``alpha="auto"`` hides again; with a given alpha
         the recovery draws nothing.
@@ -141,7 +141,7 @@ class HidLDL(Recoverer):
     """
 
     _min_rows = 2
-    _needed_to_predict = ("_follower",)
+    saved_attributes = ("_follower",)
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class HidLDL(Recoverer):
         max_iter: int | None = None,
         tol: float | None = None,
         n_jobs: int | None = None,
-        verbose: bool = False,
+        verbose: Verbose = False,
         random_state: RandomState = None,
     ) -> None:
         self.alpha = alpha
@@ -175,8 +175,12 @@ class HidLDL(Recoverer):
         self.random_state = random_state
 
     @property
-    def _keeps_proportions(self) -> bool:
+    def keeps_proportions(self) -> bool:
         return self.constraint
+
+    @property
+    def tunes_itself(self) -> bool:
+        return isinstance(self.alpha, str)
 
     @property
     def learner_(self) -> Learner:
@@ -195,7 +199,7 @@ class HidLDL(Recoverer):
                 "only Algorithm 1's start."
             )
         check_workers(self.n_jobs)
-        check_flag(self.verbose, "verbose")
+        check_verbose(self.verbose)
         check_number(self._max_iter, "max_iter", at_least=1, integer=True)
         check_number(self._tol, "tol", at_least=0)
         for name in ("rho", "step"):
@@ -287,12 +291,10 @@ class HidLDL(Recoverer):
 
         rng = random_generator(self.random_state)
         candidates = [{"alpha": alpha} for alpha in ALPHAS]
-
-        def shown(function: Callable[..., Any], *arguments: Any) -> Iterable[Any]:
-            total = len(candidates) * N_DRAWS
-            return counted(map(function, *arguments), total, verbose=self.verbose, told=self._on_trial)
-
-        losses = play(recover, candidates, D_obs, observed, measure=MEASURE, n_draws=N_DRAWS, rng=rng, mapper=shown)
+        with shown(self.verbose) as progress:
+            losses = play(
+                recover, candidates, D_obs, observed, measure=MEASURE, n_draws=N_DRAWS, rng=rng, progress=progress
+            )
         if not enough_rows(losses):
             return DEFAULT_ALPHA, None
         chosen = choose(losses, safe=ALPHAS.index(DEFAULT_ALPHA))

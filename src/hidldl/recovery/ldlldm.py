@@ -97,7 +97,7 @@ class LDLLDM(Recoverer):
     _may_be_partial = True
 
     @property
-    def _keeps_proportions(self) -> bool:
+    def keeps_proportions(self) -> bool:
         return False
 
     def _check_parameters(self, n_rows: int, n_labels: int) -> None:

@@ -20,7 +20,7 @@ class LinearRecoverer(Recoverer):
     coef_: FloatArray
 
     @property
-    def _keeps_proportions(self) -> bool:
+    def keeps_proportions(self) -> bool:
         return False
 
     def _predict(self, X: Any) -> FloatArray:

@@ -49,7 +49,7 @@ class MeanFill(Recoverer):
            [0.5, 0.3, 0.2]])
     """
 
-    _needed_to_predict = ("mean_",)
+    saved_attributes = ("mean_",)
 
     def __init__(self, max_iter: int = 1000, tol: float = 1e-8) -> None:
         self.max_iter = max_iter

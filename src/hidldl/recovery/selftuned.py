@@ -10,13 +10,14 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from hidldl.arrays import BoolArray, FloatArray
-from hidldl.base import Recoverer
+from hidldl.base import NewRows, Recoverer
 from hidldl.errors import DivergenceError
 from hidldl.metrics import MEASURES
+from hidldl.progress import Verbose, shown
 from hidldl.randomness import RandomState, random_generator
 from hidldl.recovery.hidldl import ALPHAS, HidLDL
-from hidldl.selection import MEASURE, N_DRAWS, Candidate, Selection, choose, counted, enough_rows, play
-from hidldl.validation import ObservedRows, check_choice, check_flag, check_number, check_workers
+from hidldl.selection import MEASURE, N_DRAWS, Candidate, Selection, choose, enough_rows, play
+from hidldl.validation import ObservedRows, check_choice, check_number, check_verbose, check_workers
 
 
 class SelfTuned(Recoverer):
@@ -39,8 +40,8 @@ class SelfTuned(Recoverer):
         How many times labels are hidden again.
     n_jobs : int or None
         Processes; the result does not depend on their number.
-    verbose : bool, default=False
-        Show progress.
+    verbose : bool or callable, default=False
+        Show progress, or call a function with what is done, of how much, and words.
     random_state : int, Generator, RandomState or None
         Seed of the labels that are hidden again.
 
@@ -64,7 +65,7 @@ class SelfTuned(Recoverer):
     {'alpha': 1, 'sigma': 1.0}
     """
 
-    _needed_to_predict = ("recoverer_",)
+    saved_attributes = ("recoverer_",)
 
     def __init__(
         self,
@@ -74,7 +75,7 @@ class SelfTuned(Recoverer):
         measure: str = MEASURE,
         n_draws: int = N_DRAWS,
         n_jobs: int | None = None,
-        verbose: bool = False,
+        verbose: Verbose = False,
         random_state: RandomState = None,
     ) -> None:
         self.recoverer = recoverer
@@ -94,9 +95,29 @@ class SelfTuned(Recoverer):
         return self.recoverer
 
     @property
-    def _keeps_proportions(self) -> bool:
-        chosen = self.recoverer_ if hasattr(self, "recoverer_") else self._tuned
-        return bool(chosen._keeps_proportions)
+    def _behind(self) -> Recoverer:
+        """The recoverer that does the work: with the chosen parameters once there are some."""
+        return getattr(self, "recoverer_", None) or self._tuned
+
+    @property
+    def keeps_proportions(self) -> bool:
+        return self._behind.keeps_proportions
+
+    @property
+    def has_intervals(self) -> bool:  # type: ignore[override]
+        return self._behind.has_intervals
+
+    @property
+    def tunes_itself(self) -> bool:
+        return True
+
+    @property
+    def method_name(self) -> str:
+        return self._behind.method_name
+
+    @property
+    def parameters_(self) -> dict[str, Any]:
+        return self._behind.parameters_
 
     @property
     def _min_rows(self) -> int:  # type: ignore[override]
@@ -106,7 +127,7 @@ class SelfTuned(Recoverer):
         check_choice(self.measure, "measure", tuple(MEASURES))
         check_workers(self.n_jobs)
         check_number(self.n_draws, "n_draws", at_least=1, integer=True)
-        check_flag(self.verbose, "verbose")
+        check_verbose(self.verbose)
         for candidate in self._candidates():
             clone(self._tuned).set_params(**candidate)._check_parameters(n_rows, n_labels)
 
@@ -127,31 +148,44 @@ class SelfTuned(Recoverer):
         candidates = self._candidates()
         seed = int(rng.integers(2**31))
         trial = _Trial(self._tuned, prepared, seed)
-        losses = play(
-            trial,
-            candidates,
-            D_obs,
-            observed,
-            measure=self.measure,
-            n_draws=self.n_draws,
-            rng=rng,
-            mapper=self._mapper(len(candidates) * self.n_draws),
-        )
+        with shown(self.verbose) as progress:
+            losses = play(
+                trial,
+                candidates,
+                D_obs,
+                observed,
+                measure=self.measure,
+                n_draws=self.n_draws,
+                rng=rng,
+                mapper=self._in_processes,
+                progress=progress,
+            )
         chosen, self.selection_ = 0, None
         if enough_rows(losses):
             chosen = choose(losses, safe=0)
             self.selection_ = Selection.of(candidates, losses, chosen, self.measure, rng)
         model = _seeded(clone(self._tuned).set_params(**candidates[chosen]), seed)
         self.recoverer_ = model.fit(prepared, D_obs, observed=observed)
+        for name in ("history_", "n_iter_", "converged_"):
+            if hasattr(model, name):
+                setattr(self, name, getattr(model, name))
         return np.asarray(model.raw_distributions_)
 
-    def _mapper(self, total: int) -> Callable[..., Iterable[Any]]:
-        def run(function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterable[Any]:
-            jobs = (delayed(function)(*each) for each in zip(*arguments, strict=True))
-            results = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
-            return counted(results, total, verbose=self.verbose, told=self._on_trial)
+    def _in_processes(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterable[Any]:
+        jobs = (delayed(function)(*each) for each in zip(*arguments, strict=True))
+        results: Iterable[Any] = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
+        return results
 
-        return run
+    def _complete(self, new: NewRows) -> FloatArray:
+        return self.recoverer_._complete(new)
+
+    def _intervals(
+        self, new: NewRows | None, level: float, n_draws: int
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        return self.recoverer_._intervals(new, level, n_draws)
+
+    def _sample(self, new: NewRows | None, n_samples: int, seed: int) -> FloatArray:
+        return self.recoverer_._sample(new, n_samples, seed)
 
     def _interval(self, position: int, level: float) -> tuple[FloatArray, FloatArray] | None:
         return self.recoverer_._interval(position, level)

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 
 from hidldl.arrays import BoolArray, FloatArray, IntArray
-from hidldl.randomness import RandomState, random_generator
-from hidldl.validation import check_number
 
 N_BINS = 20
 """Bins of 0.05 for the hidden mass of rows."""
@@ -119,7 +117,7 @@ class Summarizer:
         The labels, in the order of the columns.
     most_rows : int, default=1000
         How many rows to keep for a closer look; a fifth are those with the largest hidden mass.
-    random_state : int, Generator, RandomState or None
+    random_state : int
         Seed of the sample.
 
     Examples
@@ -136,12 +134,11 @@ class Summarizer:
     ('first', 'second')
     """
 
-    def __init__(self, label_names: Sequence[str], *, most_rows: int = 1000, random_state: RandomState = 0) -> None:
-        check_number(most_rows, "most_rows", at_least=1, integer=True)
+    def __init__(self, label_names: Sequence[str], *, most_rows: int = 1000, random_state: int = 0) -> None:
         self.label_names = tuple(label_names)
         self.most_rows = most_rows
         m = len(self.label_names)
-        self._rng = random_generator(random_state)
+        self._rng = np.random.default_rng(random_state)
         self._n_rows = self._n_complete = 0
         self._both_hidden = np.zeros((m, m), np.int64)
         self._sums = {name: np.zeros(m, np.int64) for name in ("hidden_mass", "mean_handed_in", "mean_recovered")}

@@ -1,12 +1,15 @@
 """What the columns of a table hold: which cells are missing, which are numbers, and the summary of a whole column."""
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+
+from hidldl.errors import TableError
 
 # What pandas reads as missing; cells of white space only are missing too. A single "-" is text.
 # fmt: off
@@ -98,6 +101,14 @@ def examine(column: "pd.Series[Any]", decimal: str = ".") -> Cells:
     )
 
 
+def summarise(frames: Iterable[pd.DataFrame], names: tuple[str, ...], decimal: str = ".") -> tuple[list["Column"], int]:
+    """What each column of a table holds, and how many rows there are."""
+    tally = Tally(names)
+    for frame in frames:
+        tally.add(frame, decimal)
+    return tally.columns(), tally.n_rows
+
+
 class Tally:
     """Counts what columns hold, one piece of the table after the other."""
 
@@ -186,6 +197,40 @@ class Tally:
             odd_row=odd_row,
             odd_value=odd_value,
         )
+
+
+def convert(frame: pd.DataFrame, names: tuple[str, ...], kinds: Sequence[str], decimal: str) -> pd.DataFrame:
+    """The cells of a piece of a table by the kinds of its columns: numbers as float64, text as str, NaN where missing.
+
+    In a column of the kind "written" only an empty cell is missing, and everything else is as written.
+    """
+    readers = {"written": _as_written, "text": _as_text}
+    columns = {}
+    for j, kind in enumerate(kinds):
+        columns[j] = readers[kind](frame[j]) if kind in readers else _as_numbers(frame[j], decimal)
+    converted = pd.DataFrame(columns, index=frame.index, copy=False)
+    converted.columns = pd.Index(names, dtype=object)
+    return converted
+
+
+def _as_numbers(column: "pd.Series[Any]", decimal: str) -> Any:
+    if is_number(column.dtype):
+        return column.to_numpy(float)
+    cells = examine(column, decimal)
+    if cells.odd.any():
+        raise TableError("the table has changed while it was read; read it again.")
+    return cells.numbers[cells.codes]
+
+
+def _as_written(column: "pd.Series[Any]") -> Any:
+    written = column.astype(object)
+    return written.where(written.notna() & (written != ""), np.nan)
+
+
+def _as_text(column: "pd.Series[Any]") -> Any:
+    cells = examine(column)
+    texts = np.where(cells.missing, np.array(np.nan, dtype=object), cells.texts)[cells.codes]
+    return pd.Series(texts, index=column.index, dtype=object)  # explicit, since pandas 3 makes it str where it can
 
 
 def is_number(dtype: Any) -> bool:

@@ -23,6 +23,7 @@ LONGEST_CELL = 1_000_000
 LONGEST_ROW = 10_000_000
 CHUNK_BYTES = 8 * 2**20
 SAMPLE_BYTES = 2**20
+SMALL_BYTES = 2**24
 _DELIMITERS = ",;\t|"
 _LF, _CR, _QUOTE = b'\n\r"'
 _EDGE = rb'(?:^|(?<=[;\t|"\r\n]))[ ]*[-+]?'
@@ -97,6 +98,8 @@ class Delimited:
 
     def __init__(self, source: Source, delimiters: str = _DELIMITERS) -> None:
         self.source = source
+        self._kept: list[tuple[bytes, NDArray[np.intp]]] | None = None
+        self._whole: bytes | None = None
         sample = self._sample()
         self.delimiter = max(delimiters, key=lambda mark: _how_well_it_divides(sample, mark))
         self.decimal = _decimal(sample) if self.delimiter != "," else "."
@@ -104,6 +107,7 @@ class Delimited:
 
     def frames(self, rows: int, text: Collection[int] = ()) -> Iterator[pd.DataFrame]:
         """Pieces of at most so many rows; columns in `text` as written, the others as pandas reads them."""
+        self.keep()
         width = len(self.columns)
         missing: Any = {j: sorted(MISSING) for j in range(width) if j not in text}
         first = 1
@@ -137,6 +141,8 @@ class Delimited:
         except UnreadableError as error:
             trouble = error
         sample = b"".join(parts)
+        if trouble is None and len(sample) < SAMPLE_BYTES:
+            self._whole = sample
         if trouble is not None and len(sample.splitlines()) < 2:
             raise TableError(f"the header of {self.source.name} {trouble}.")
         if not sample.strip():
@@ -162,7 +168,7 @@ class Delimited:
         """Text of at most so many whole rows, and how many they are."""
         parts: list[bytes] = []
         n_rows = size = 0
-        for text, ends in self._rows():
+        for text, ends in self._rows() if self._kept is None else self._kept:
             i = start = 0
             while i < len(ends):
                 taken = min(rows - n_rows, len(ends) - i)
@@ -175,9 +181,14 @@ class Delimited:
         if n_rows:
             yield b"".join(parts), n_rows
 
+    def keep(self) -> None:
+        """Keep the text of a small file: it is read once, however often its rows are asked for."""
+        if self._kept is None and self.source.path.stat().st_size <= SMALL_BYTES and not self.source.compression:
+            self._kept = list(self._rows())
+
     def _rows(self) -> Iterator[tuple[bytes, NDArray[np.intp]]]:
         """Checked text below the header, cut after a record, and where its records end."""
-        blocks = self.source.blocks()
+        blocks = self.source.blocks() if self._whole is None else iter([self._whole])
         n_seen = 0  # the header is record 0, so this is the number of the next row
         rest = b""
         last = False

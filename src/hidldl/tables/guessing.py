@@ -8,7 +8,7 @@ import pandas as pd
 
 from hidldl.arrays import FloatArray
 from hidldl.tables.columns import MOST_DISTINCT, Column
-from hidldl.tables.shares import ROUNDING
+from hidldl.tables.numbers import ROUNDING
 
 MOST_CATEGORIES = 50
 """A column of text with more different values is not a feature: each would be a column of its own."""
@@ -23,7 +23,7 @@ FEATURE_STEMS = {"feature", "feat", "x", "f", "attr", "attribute", "dim", "pc", 
 ROW_NAMES = {"", "id", "name", "title", "index", "key", "item", "row", "uid", "uuid"}
 
 
-def guessed_row_names(columns: Sequence[Column], first_rows: pd.DataFrame, taken: Collection[str]) -> str | None:
+def guess_row_names(columns: Sequence[Column], first_rows: pd.DataFrame, taken: Collection[str]) -> str | None:
     """The column that names the rows, if one seems to: called so, or first and no feature anyway."""
     free = [column for column in columns if column.name not in taken]
     called = [column for column in free if _is_called_a_name(column.name) and _tells_apart(column, first_rows)]
@@ -58,7 +58,7 @@ def _counts_rows(column: Column, first_rows: pd.DataFrame) -> bool:
     return bool((np.diff(first_rows[column.name].to_numpy(float)) == 1).all())
 
 
-def guessed_labels(columns: Sequence[Column], first_rows: pd.DataFrame) -> tuple[str, ...]:
+def guess_labels(columns: Sequence[Column], first_rows: pd.DataFrame) -> tuple[str, ...]:
     """By what they are called, or else by what they sum to, or else the only group of whole numbers called alike."""
     shares = [column for column in columns if column.kind == "number" and column.minimum >= 0]
     groups: dict[str, list[str]] = {}

@@ -13,32 +13,28 @@ import tempfile
 import weakref
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-import numpy as np
 import pandas as pd
 
 from hidldl.errors import TableError
-from hidldl.tables.columns import Column, Tally, examine, is_number, why_not_a_number
+from hidldl.tables.columns import Column, convert, summarise
 from hidldl.tables.delimited import Delimited
 from hidldl.tables.parquet import Parquet
 from hidldl.tables.sources import (
     BLOCK_BYTES,
-    COMPRESSIONS,
-    KINDS,
     MOST_BYTES,
-    TEXT_KINDS,
     Source,
+    identify,
     quoted,
-    recognise,
-    refuse_unless,
-    split_suffix,
 )
 from hidldl.tables.workbook import write_sheet
 
-__all__ = ["Column", "Table", "TableError", "open_table", "why_not_a_number"]
+FIRST_ROWS = 1000
+LONGEST_NAME = 200
 
 
 class _Reader(Protocol):
@@ -60,6 +56,10 @@ class Table:
         The file's name, for messages.
     columns : tuple of str
         The names of the columns; "" for a first column without one, which names the rows.
+    n_rows : int
+        How many rows there are below the header; known after `scan`.
+    first_rows : DataFrame
+        Some rows to look at, as `chunks` gives them; known after `scan`.
     """
 
     def __init__(self, name: str, reader: _Reader, temporary: Path | None = None) -> None:
@@ -67,7 +67,8 @@ class Table:
         self._reader = reader
         self._remove = weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True) if temporary else None
         self._scanned: list[Column] | None = None
-        self._n_rows = 0
+        self.n_rows = 0
+        self.first_rows = pd.DataFrame()
         self.columns = reader.columns
 
     def __enter__(self) -> "Table":
@@ -83,21 +84,17 @@ class Table:
         if self._remove is not None:
             self._remove()
 
-    @property
-    def n_rows(self) -> int:
-        """How many rows there are below the header."""
-        self.scan()
-        return self._n_rows
-
     def scan(self) -> list[Column]:
         """Read and check every cell once, and say what each column holds."""
         if self._scanned is None:
-            tally = Tally(self.columns)
-            for frame in self._reader.frames(50_000):
-                tally.add(frame, self._reader.decimal)
-            if not tally.n_rows:
+            frames = self._reader.frames(50_000)
+            first = next(frames, None)
+            if first is None:
                 raise TableError(f"{self.name} has no rows; add some below the column names.")
-            self._scanned, self._n_rows = tally.columns(), tally.n_rows
+            decimal = self._reader.decimal
+            self._scanned, self.n_rows = summarise(chain([first], frames), self.columns, decimal)
+            kinds = [column.kind for column in self._scanned]
+            self.first_rows = convert(first.head(FIRST_ROWS), self.columns, kinds, decimal)
         return self._scanned
 
     def chunks(self, rows: int = 50_000, as_text: Collection[str] = ()) -> Iterator[pd.DataFrame]:
@@ -124,35 +121,12 @@ class Table:
             raise TableError(f"{self.name} has no column {quoted(absent[0])}; it cannot be read as text.")
         kinds = ["written" if column.name in as_text else column.kind for column in self.scan()]
         text = [j for j, kind in enumerate(kinds) if kind in ("written", "text")]
-        readers = {"written": _as_written, "text": _texts, "number": self._numbers, "empty": self._numbers}
         for frame in self._reader.frames(rows, text):
-            read = {j: readers[kind](frame[j]) for j, kind in enumerate(kinds)}
-            chunk = pd.DataFrame(read, index=frame.index, copy=False)
-            chunk.columns = pd.Index(self.columns, dtype=object)
-            yield chunk
+            yield convert(frame, self.columns, kinds, self._reader.decimal)
 
     def read(self, as_text: Collection[str] = ()) -> pd.DataFrame:
         """The whole table at once, as `chunks` gives it."""
         return pd.concat(list(self.chunks(as_text=as_text)))
-
-    def _numbers(self, column: "pd.Series[Any]") -> Any:
-        if is_number(column.dtype):
-            return column.to_numpy(float)
-        cells = examine(column, self._reader.decimal)
-        if cells.odd.any():
-            raise TableError(f"{self.name} has changed while it was read; read it again.")
-        return cells.numbers[cells.codes]
-
-
-def _as_written(column: "pd.Series[Any]") -> Any:
-    written = column.astype(object)
-    return written.where(written.notna() & (written != ""), np.nan)
-
-
-def _texts(column: "pd.Series[Any]") -> Any:
-    cells = examine(column)
-    texts = np.where(cells.missing, np.array(np.nan, dtype=object), cells.texts)[cells.codes]
-    return pd.Series(texts, index=column.index, dtype=object)  # said so, since pandas 3 makes it str where it can
 
 
 def open_table(
@@ -198,26 +172,23 @@ def open_table(
     """
     is_standard_input = str(path) == "-"
     path = Path(path)
-    name = quoted(name or ("standard input" if is_standard_input else path.name), 200)[1:-1]
+    name = printable(name or ("standard input" if is_standard_input else path.name))
     try:
         is_stream = is_standard_input or stat.S_ISFIFO(path.stat().st_mode)
-        promised = None if is_stream and kind is None else _promised(kind or path.name, name)
-        with _folder(needed=is_stream or promised == (".xlsx", "")) as folder:
+        promise = kind or (None if is_stream else path.name)
+        with _folder(needed=is_stream or str(promise).lower().endswith("xlsx")) as folder:
             if is_stream and folder is not None:
                 path = _spooled(None if is_standard_input else path, folder / "input", name)
-            return Table(name, _reader(path, name, promised, sheet, folder), folder)
+            return Table(name, _reader(path, name, promise, sheet, folder), folder)
     except FileNotFoundError:
-        raise TableError(f"there is no file {quoted(path, 200)[1:-1]}.") from None
+        raise TableError(f"there is no file {printable(str(path))}.") from None
     except OSError as error:
         raise TableError(f"{name} cannot be read: {error.strerror or error}.") from None
 
 
-def _promised(file_name: str, name: str) -> tuple[str, str]:
-    """The format and the compression that a file's name, or the kind asked for, promises."""
-    _, kind, compression = split_suffix("." + file_name.lstrip("."))
-    if not kind or (compression and kind not in TEXT_KINDS):
-        raise TableError(f"{name}: hidldl reads .csv, .tsv and .parquet files, compressed text (.csv.gz) and .xlsx.")
-    return kind, compression
+def printable(name: str) -> str:
+    """A file's name for messages: on one line, without control characters, cut where it is long."""
+    return repr(name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…")[1:-1]
 
 
 @contextmanager
@@ -241,18 +212,10 @@ def _spooled(pipe: Path | None, target: Path, name: str) -> Path:
     return target
 
 
-def _reader(path: Path, name: str, promised: tuple[str, str] | None, sheet: str | None, folder: Path | None) -> _Reader:
+def _reader(path: Path, name: str, promise: str | None, sheet: str | None, folder: Path | None) -> _Reader:
     if not path.is_file():
         raise TableError(f"{name} is not a file; name the file that holds the table.")
-    with path.open("rb") as file:
-        head = file.read(512)
-    if not head:
-        raise TableError(f"{name} is empty.")
-    found = recognise(head, path)
-    kind, compression = promised or _found(found)
-    if compression and not found:
-        raise TableError(f"{name} is not compressed; remove {compression} from its name.")
-    refuse_unless(compression or kind, found, name)
+    kind, compression = identify(path, name, promise)
     if sheet is not None and kind != ".xlsx":
         raise TableError(f"{name} has no sheets; leave out the sheet.")
     if kind == ".parquet":
@@ -263,11 +226,6 @@ def _reader(path: Path, name: str, promised: tuple[str, str] | None, sheet: str 
     reader = Delimited(Source(path, name, compression), "\t" if kind == ".tsv" else ",;\t|")
     _refuse_numbers_for_names(reader.columns, name)
     return _named(reader, name)
-
-
-def _found(found: str) -> tuple[str, str]:
-    """What a stream without a name is, by its first bytes; text unless they say something else."""
-    return (found, "") if found in KINDS else (".csv", found if found in COMPRESSIONS else "")
 
 
 def _named(reader: R, name: str) -> R:

@@ -3,7 +3,7 @@
 import codecs
 import re
 import zipfile
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
@@ -61,6 +61,12 @@ def quoted(value: object, longest: int = 40) -> str:
     return repr(text if len(text) <= longest else text[: longest - 1] + "…")
 
 
+def quoted_list(names: Sequence[str], most: int = 12) -> str:
+    """Names for a message, by commas; of many only the first."""
+    first = ", ".join(quoted(name) for name in names[:most])
+    return first + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
 def split_suffix(name: str) -> tuple[str, str, str]:
     """The name without its suffixes, the suffix that says what the file is, and that of its compression."""
     stem, compression = name, ""
@@ -90,6 +96,37 @@ def _is_workbook(path: Path) -> bool:
             return any(name.startswith("xl/") for name in archive.namelist())
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
         return False
+
+
+def _promise(file_name: str, name: str) -> tuple[str, str]:
+    """The format and the compression that a file's name, or the kind asked for, promises."""
+    _, kind, compression = split_suffix("." + file_name.lstrip("."))
+    if not kind or (compression and kind not in TEXT_KINDS):
+        raise TableError(f"{name}: hidldl reads .csv, .tsv and .parquet files, compressed text (.csv.gz) and .xlsx.")
+    return kind, compression
+
+
+def identify(path: Path, name: str, promise: str | None) -> tuple[str, str]:
+    """What a file is and how it is compressed, by its first bytes.
+
+    It is refused if its name, or the kind that the user gave, promises something else.
+    """
+    promised = None if promise is None else _promise(promise, name)
+    with path.open("rb") as file:
+        head = file.read(512)
+    if not head:
+        raise TableError(f"{name} is empty.")
+    found = recognise(head, path)
+    kind, compression = promised or _found(found)
+    if compression and not found:
+        raise TableError(f"{name} is not compressed; remove {compression} from its name.")
+    refuse_unless(compression or kind, found, name)
+    return kind, compression
+
+
+def _found(found: str) -> tuple[str, str]:
+    """What a stream without a name is, by its first bytes; text unless they say something else."""
+    return (found, "") if found in KINDS else (".csv", found if found in COMPRESSIONS else "")
 
 
 def refuse_unless(expected: str, found: str, name: str) -> None:

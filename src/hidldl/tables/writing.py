@@ -1,4 +1,4 @@
-"""Writing recovered rows: complete or not at all, in the format that the name of the file says."""
+"""Where results go, and rows in the format that the name of the file says."""
 
 import csv
 import gzip
@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -15,7 +16,7 @@ import pandas as pd
 
 from hidldl.errors import TableError
 from hidldl.replacing import refuse_unwritable
-from hidldl.tables.recovering import RecoveredRows
+from hidldl.reports.page import load_template
 from hidldl.tables.sources import quoted
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
@@ -25,8 +26,40 @@ MOST_EXCEL_ROWS = 1_048_575
 LONGEST_EXCEL_TEXT = 32_767
 
 
+@dataclass(frozen=True)
+class Targets:
+    """Where results go; "-" as output is standard output."""
+
+    output: Path | None
+    report: Path | None
+    model: Path | None = None
+    files: list[Path] = field(init=False)
+    """All of them that are files."""
+
+    def __post_init__(self) -> None:
+        given = (self.output, self.report, self.model)
+        object.__setattr__(self, "files", [path for path in given if path is not None and str(path) != "-"])
+
+    def check(self, *inputs: Path) -> None:
+        """Refuse what cannot be written, before the work and not after it."""
+        if self.output is None and not self.files:
+            raise TableError("nothing to write; name an output file (-o recovered.csv), a --report or both.")
+        if self.output is not None:
+            refuse_unusable_format(self.output)
+        for path, suffixes in ((self.report, (".html", ".htm")), (self.model, (".npz", ".json"))):
+            if path is not None and path.suffix not in suffixes:
+                raise TableError(f"{path.name} must end in {' or '.join(suffixes)}.")
+        refuse_unwritable(*self.files)
+        places = [path.resolve() for path in (*inputs, *self.files)]
+        for place in self.files:
+            if places.count(place.resolve()) > 1:
+                raise TableError(f"{place} is named twice; what is read and what is written need names of their own.")
+        if self.report is not None:
+            load_template("recovery.html.j2")
+
+
 class Writer(Protocol):
-    """Takes pieces of a result, which have the same columns, in turn."""
+    """Takes the pieces of a result in turn; all have the same columns."""
 
     def write(self, frame: pd.DataFrame) -> None: ...
 
@@ -123,12 +156,9 @@ class ExcelWriter:
             self.sheet._writer.cleanup()
 
 
-def check_target(path: Path) -> None:
-    """Refuse a file that cannot be written, before any work is done."""
+def refuse_unusable_format(path: Path) -> None:
+    """Refuse a file whose format is not written, or needs a package that is not installed."""
     kind, _ = _suffixes(path)
-    if str(path) == "-":
-        return
-    refuse_unwritable(path)
     if kind in NEEDED:
         module, extra = NEEDED[kind]
         try:
@@ -138,8 +168,12 @@ def check_target(path: Path) -> None:
 
 
 @contextmanager
-def open_writer(path: Path, target: Path) -> Iterator[Writer]:
-    """A writer to the target in the format that the path promises."""
+def open_writer(path: Path, target: Path | None) -> Iterator[Writer]:
+    """A writer to the target in the format that the path promises; to standard output if there is no target."""
+    if target is None:
+        with _to_standard_output() as to_output:
+            yield to_output
+        return
     kind, compression = _suffixes(path)
     if kind in NEEDED:
         writer = ParquetWriter(target) if kind == ".parquet" else ExcelWriter(target)
@@ -160,7 +194,7 @@ def open_writer(path: Path, target: Path) -> Iterator[Writer]:
 
 
 @contextmanager
-def to_standard_output() -> Iterator[Writer]:
+def _to_standard_output() -> Iterator[Writer]:
     """A writer of CSV; what it was given goes out when all went well, so that nobody is handed half a table."""
     with tempfile.TemporaryFile() as file:
         writer = TextWriter(file, ",")
@@ -169,32 +203,6 @@ def to_standard_output() -> Iterator[Writer]:
         file.seek(0)
         shutil.copyfileobj(file, sys.stdout.buffer)
         sys.stdout.buffer.flush()
-
-
-def as_frame(rows: RecoveredRows, labels: tuple[str, ...], row_names: str | None) -> pd.DataFrame:
-    """The columns of the output: names of rows, shares, hidden mass, and intervals if there are any."""
-    taken: set[str] = set(labels)
-    parts: list[pd.DataFrame] = []
-    if row_names is not None:
-        name = row_names or "row"
-        parts.append(pd.DataFrame({name if row_names else _free(name, taken): pd.Series(rows.names, dtype=object)}))
-        taken.add(name)
-    parts.append(pd.DataFrame(rows.distributions, columns=list(labels)))
-    extra: dict[str, Any] = {_free("hidden_mass", taken): rows.hidden_mass}
-    if rows.low is not None and rows.high is not None:
-        extra |= {_free("hidden_mass_low", taken): rows.mass_low, _free("hidden_mass_high", taken): rows.mass_high}
-        for j, label in enumerate(labels):
-            extra[_free(f"{label}_low", taken)] = rows.low[:, j]
-            extra[_free(f"{label}_high", taken)] = rows.high[:, j]
-    return pd.concat([*parts, pd.DataFrame(extra)], axis=1)
-
-
-def _free(name: str, taken: set[str]) -> str:
-    """The name, or one that no column has yet."""
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    return name
 
 
 def _suffixes(path: Path) -> tuple[str, str]:

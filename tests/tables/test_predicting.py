@@ -8,10 +8,9 @@ import pytest
 
 from hidldl import MeanFill, hide_labels, make_distributions, save_model
 from hidldl.errors import ModelFileError, TableError
-from hidldl.tables.model_files import TablePrediction, load_table_model, save_table_model
 from hidldl.tables.planning import Options
 from hidldl.tables.reading import open_table
-from hidldl.tables.recovering import TableRecovery
+from hidldl.tables.recovery import load_table_model, predict_rows, recover_rows
 
 NAMES = ["a", "b", "c"]
 
@@ -29,15 +28,15 @@ def frame_of(n_rows: int = 60) -> pd.DataFrame:
 def saved(folder, method, name="m.npz", **parameters):
     frame_of().to_csv(folder / "t.csv", index=False)
     with open_table(folder / "t.csv") as table:
-        recovery = TableRecovery.of(table, Options(method=method, parameters=parameters))
-    save_table_model(folder / name, recovery)
+        recovery = recover_rows(table, Options(method=method, parameters=parameters))
+    recovery.save_model(folder / name)
     return recovery
 
 
 def predicted(folder, frame: pd.DataFrame, **options):
     frame.to_csv(folder / "new.csv", index=False)
     with open_table(folder / "new.csv") as table:
-        prediction = TablePrediction.of(folder / "m.npz", table, **options)
+        prediction = predict_rows(folder / "m.npz", table, **options)
         (piece,) = prediction.pieces()
     return prediction, piece
 
@@ -60,7 +59,7 @@ def test_what_was_saved_is_what_comes_back(tmp_path):
             recovery.plan.normalise,
         )
         with open_table(tmp_path / "t.csv") as table:
-            assert np.array_equal(encoding(table.read()), recovery.encoding(table.read()))
+            assert np.array_equal(encoding(table.read()), recovery.reader.encoding(table.read()))
 
 
 def test_labels_of_new_rows_are_used_and_kept(bayes):
@@ -96,12 +95,12 @@ def test_a_method_that_looks_at_no_labels_still_keeps_their_proportions(tmp_path
     assert np.where(piece.observed, piece.distributions, 0) == pytest.approx(kept, abs=1e-12)
 
 
-def test_a_method_that_keeps_no_proportions_does_not_pretend_to(tmp_path):
+def test_new_rows_keep_their_proportions_whatever_the_method(tmp_path):
     saved(tmp_path, "winldl")
     prediction, piece = predicted(tmp_path, frame_of())
-    assert "not looked at" in prediction.notes[0]
-    assert not piece.observed.any()
-    assert piece.hidden_mass == pytest.approx(np.ones(60))
+    assert "what is observed keeps its proportions" in prediction.notes[0]
+    kept = piece.D_obs * (1 - piece.hidden_mass)[:, None]
+    assert np.where(piece.observed, piece.distributions, 0) == pytest.approx(kept, abs=1e-12)
 
 
 def test_what_does_not_fit_is_refused(bayes, tmp_path):
@@ -113,7 +112,7 @@ def test_what_does_not_fit_is_refused(bayes, tmp_path):
         predicted(bayes, frame_of().assign(b=["1", "0", "many", *["1"] * 57]))
     model = MeanFill().fit(np.eye(3), np.full((3, 2), 0.5), np.ones((3, 2), bool))
     save_model(tmp_path / "plain.npz", model)
-    with pytest.raises(ModelFileError, match="no model of a table; 'hidldl recover --model' saves one"):
+    with pytest.raises(ModelFileError, match="not the model of a table; 'hidldl recover --model' saves one"):
         load_table_model(tmp_path / "plain.npz")
 
 

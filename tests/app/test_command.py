@@ -12,7 +12,8 @@ import requests
 import uvicorn
 from click.testing import CliRunner
 
-from hidldl.cli import main
+from hidldl.__main__ import main
+from hidldl.app import command
 
 
 def test_the_page_is_there_until_the_program_ends(tmp_path):
@@ -64,7 +65,6 @@ def test_a_port_that_is_taken_is_one_line(unserved):
 
 
 def test_a_missing_extra_is_named(monkeypatch):
-    module = sys.modules["hidldl.cli.app"]  # the command has its name
-    monkeypatch.setattr(module, "find_spec", lambda module: None if module == "uvicorn" else module)
+    monkeypatch.setattr(command, "find_spec", lambda module: None if module == "uvicorn" else module)
     run = CliRunner().invoke(main, ["app"])
     assert run.output == "Error: The page needs uvicorn; install it with pip install 'hidldl[app]'.\n"

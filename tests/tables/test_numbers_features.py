@@ -8,17 +8,16 @@ from hypothesis import strategies as st
 
 from hidldl.errors import TableError
 from hidldl.tables.columns import Tally
-from hidldl.tables.encoding import FeatureEncoding
-from hidldl.tables.roles import Roles
+from hidldl.tables.numbers import FeatureEncoding
 
 FRAME = pd.DataFrame(
     {"x": [1.0, 2.0, np.nan, 10.0], "y": [1.0, 2.0, 3.0, 4.0], "genre": ["b", "a", np.nan, "b"]}, dtype=object
 ).astype({"x": float, "y": float})
-ROLES = Roles(labels=("p", "q"), numbers=("x", "y"), categories=("genre",))
+COLUMNS = (("x", "y"), ("genre",))
 
 
 def test_medians_marks_and_indicators():
-    encoding = FeatureEncoding.of(FRAME, ROLES)
+    encoding = FeatureEncoding.of(FRAME, *COLUMNS)
     assert encoding(FRAME).tolist() == [
         [1, 1, 0, 0, 1],
         [2, 2, 0, 1, 0],
@@ -33,18 +32,18 @@ def test_medians_marks_and_indicators():
 
 
 def test_new_rows_may_lack_what_the_fitted_ones_had():
-    encoding = FeatureEncoding.of(FRAME, ROLES)
+    encoding = FeatureEncoding.of(FRAME, *COLUMNS)
     new = pd.DataFrame({"genre": ["unknown", "1"], "y": [np.nan, 7.0], "x": [np.nan, 5.0]})
     assert encoding(new).tolist() == [[2, 2.5, 1, 0, 0], [5, 7, 0, 0, 0]]
 
 
 def test_a_column_that_is_empty_in_the_sample():
-    encoding = FeatureEncoding.of(FRAME.assign(x=np.nan), ROLES)
+    encoding = FeatureEncoding.of(FRAME.assign(x=np.nan), *COLUMNS)
     assert np.isfinite(encoding(FRAME.assign(x=np.nan))).all()
 
 
 def test_tables_that_do_not_fit_the_model_are_refused():
-    encoding = FeatureEncoding.of(FRAME, ROLES)
+    encoding = FeatureEncoding.of(FRAME, *COLUMNS)
     tally = Tally(("x", "genre"))
     tally.add(pd.DataFrame({"x": ["1", "2", "3", "4", "5", "many"], "genre": ["a"] * 6}))
     columns = {column.name: column for column in tally.columns()}
@@ -61,7 +60,7 @@ def test_rows_are_encoded_one_by_one(rows):
     frame = pd.DataFrame(
         {"x": np.array([x for x, _ in rows], float), "genre": np.array([g for _, g in rows], object)}
     ).assign(y=1.0)
-    encoding = FeatureEncoding.of(frame, ROLES)
+    encoding = FeatureEncoding.of(frame, *COLUMNS)
     X = encoding(frame)
     assert np.isfinite(X).all()
     assert X.shape == (len(rows), encoding.n_columns)

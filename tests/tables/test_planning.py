@@ -8,7 +8,7 @@ import pytest
 
 from hidldl.errors import TableError
 from hidldl.tables.columns import Tally
-from hidldl.tables.roles import Roles, assign_roles
+from hidldl.tables.planning import Roles, assign_roles
 
 SHARES = np.random.default_rng(0).dirichlet([2, 2, 2], 30)
 

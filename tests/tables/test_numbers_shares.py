@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 
 from hidldl.errors import TableError
 from hidldl.tables.columns import Tally
-from hidldl.tables.shares import Marks, Shares, are_amounts
+from hidldl.tables.numbers import Marks, Shares, are_amounts
 
 LABELS = ("a", "b", "c")
 
@@ -54,7 +54,7 @@ def test_what_marks_a_hidden_label(told, cells, hidden):
 
 
 def test_marks_that_mean_nothing_are_refused():
-    with pytest.raises(TableError, match=r"'many' is none of"):
+    with pytest.raises(TableError, match=r"'many' must be auto, empty, zero, none or a number"):
         Marks.parse("many", "t.csv", columns_of(GAPS))
     with pytest.raises(TableError, match="empty cells in label column 'c'"):
         Marks.parse("none", "t.csv", columns_of(GAPS))

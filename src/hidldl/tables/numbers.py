@@ -1,0 +1,269 @@
+"""Rows of a table as numbers: label cells as shares, and features without gaps."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from hidldl.arrays import BoolArray, FloatArray, IntArray
+from hidldl.errors import TableError
+from hidldl.tables.columns import Column
+from hidldl.tables.sources import quoted
+
+MARKS = ("auto", "empty", "zero", "none")
+ROUNDING = 0.02
+"""How far rounding may take the sum of a row of shares from 1; all rows are divided by their sums in the end."""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What marks a hidden label: empty cells, zeros or numbers; an empty cell is never anything else."""
+
+    zeros: bool = False
+    numbers: tuple[float, ...] = ()
+
+    @classmethod
+    def parse(cls, given: str, table: str, labels: Sequence[Column]) -> tuple["Marks", str]:
+        """From what the user said, or from what the columns hold, with a sentence about it."""
+        has_gaps = any(column.n_missing for column in labels)
+        if given == "auto":
+            zeros = not has_gaps and any(column.n_zero for column in labels)
+            return cls(zeros=zeros), _note_on_auto(has_gaps, zeros)
+        parts = [part.strip() for part in given.split(",")]
+        if "none" in parts and has_gaps:
+            gap = next(column.name for column in labels if column.n_missing)
+            raise TableError(
+                f"{table} has empty cells in label column {quoted(gap)}, which are hidden labels; fill them or leave "
+                "out --hidden none."
+            )
+        numbers = [part for part in parts if part not in MARKS]
+        try:
+            marks = cls("zero" in parts, tuple(float(part) for part in numbers))
+        except ValueError:
+            raise TableError(f"--hidden {quoted(given)} must be auto, empty, zero, none or a number.") from None
+        return marks, f"hidden labels are marked by: {given}"
+
+    def __call__(self, cells: FloatArray) -> BoolArray:
+        """True where a label is observed."""
+        hidden = np.isnan(cells)
+        for value in (*((0.0,) if self.zeros else ()), *self.numbers):
+            hidden |= cells == value
+        return ~hidden
+
+
+def _note_on_auto(has_gaps: bool, zeros: bool) -> str:
+    if has_gaps:
+        return "empty label cells are hidden labels, zeros are true zeros (--hidden empty,zero if they are not)"
+    if zeros:
+        return "no label cell is empty, so zeros are taken as hidden labels (--hidden none if they are true zeros)"
+    return "no label is hidden"
+
+
+@dataclass
+class Shares:
+    """The shares in the label columns of a table, checked chunk by chunk."""
+
+    table: str
+    labels: tuple[str, ...]
+    marks: Marks
+    normalise: bool
+    seen: BoolArray | bool = False
+    """Which labels have been observed so far."""
+
+    def __call__(self, rows: pd.DataFrame) -> tuple[FloatArray, BoolArray]:
+        """Shares (0 where hidden) that sum to 1, or to 0 in rows without any label, and which are observed."""
+        # A table to predict may lack label columns: they are hidden.
+        cells = rows.reindex(columns=list(self.labels)).to_numpy(float)
+        observed = self.marks(cells)
+        given = np.where(observed, cells, 0)
+        numbers = rows.index.to_numpy()
+        self._refuse(given < 0, numbers, given, "is negative; shares and counts are 0 or more")
+        sums = given.sum(axis=1)
+        labelled = np.asarray(observed.any(axis=1))
+        empty_handed = labelled & (sums <= 0)
+        if empty_handed.any():
+            row = numbers[int(empty_handed.argmax())]
+            raise TableError(
+                f"row {row} of {self.table} has labels but none above 0; give it one, or empty its label cells."
+            )
+        if not self.normalise:
+            self._refuse_other_sums(sums, labelled, numbers)
+        self.seen = self.seen | np.asarray(observed.any(axis=0))
+        return np.divide(given, sums[:, None], out=np.zeros_like(given), where=sums[:, None] > 0), observed
+
+    def refuse_unseen(self) -> None:
+        """After all rows: a label that is nowhere observed cannot be recovered."""
+        unseen = ~np.broadcast_to(self.seen, len(self.labels))
+        if unseen.any():
+            label = self.labels[int(unseen.argmax())]
+            raise TableError(
+                f"label column {quoted(label)} of {self.table} is hidden in every row, so nothing says how much of it "
+                "there is; leave it out of --labels, or use --hidden none if its zeros are true ones."
+            )
+
+    def _refuse(self, at_fault: BoolArray, numbers: IntArray, cells: FloatArray, what: str) -> None:
+        if at_fault.any():
+            i, j = np.unravel_index(int(at_fault.argmax()), at_fault.shape)
+            value, label = cells[i, j], quoted(self.labels[j])
+            raise TableError(f"{value:g} in row {numbers[i]}, label column {label} of {self.table} {what}.")
+
+    def _refuse_other_sums(self, sums: FloatArray, labelled: BoolArray, numbers: IntArray) -> None:
+        wrong = labelled & (np.abs(sums - 1) > ROUNDING)
+        if wrong.any():
+            i = int(wrong.argmax())
+            raise TableError(
+                f"the labels of row {numbers[i]} of {self.table} sum to {sums[i]:.6g}, not to 1; correct it, or use "
+                "--normalise if its cells are counts or amounts."
+            )
+
+
+def understand_labels(
+    hidden: str, normalise: bool, table: str, labels: Sequence[Column], first_rows: pd.DataFrame
+) -> tuple[Marks, bool, list[str]]:
+    """What marks a hidden label, whether rows are divided by their sums, and notes on both."""
+    marks, note = Marks.parse(hidden, table, labels)
+    if normalise:
+        return marks, True, [note, "rows are divided by their sums"]
+    amounts, note_on_amounts = are_amounts(labels, first_rows, marks)
+    return marks, amounts, [note, *([note_on_amounts] if note_on_amounts else [])]
+
+
+def are_amounts(labels: Sequence[Column], first_rows: pd.DataFrame, marks: Marks) -> tuple[bool, str | None]:
+    """Whether rows are to be divided by their sums, and a sentence about it: whole numbers are counts."""
+    cells = first_rows[[column.name for column in labels]].to_numpy(float)
+    sums = np.where(marks(cells), cells, 0).sum(axis=1)
+    sums = sums[sums > 0]
+    if not len(sums) or (np.abs(sums - 1) <= ROUNDING).mean() > 0.5:
+        return False, None
+    if (np.abs(sums - 100) <= 100 * ROUNDING).mean() > 0.98:
+        return True, "labels are percentages and are divided by 100"
+    if all(column.whole for column in labels):
+        return True, "labels are whole numbers: taken as counts, each row divided by its sum"
+    return False, None
+
+
+@dataclass(frozen=True)
+class FeatureEncoding:
+    """Turns the feature columns of a table into a matrix without gaps.
+
+    A number that is missing is the median of its column; where the rows that were fitted had gaps in a column, another
+    column tells them. A category is one column of 0 and 1 per value; one that is missing, or unknown, is 0 in all.
+    """
+
+    numbers: tuple[str, ...]
+    medians: FloatArray
+    gappy: tuple[str, ...]
+    categories: tuple[tuple[str, tuple[str, ...]], ...]
+
+    @classmethod
+    def of(
+        cls, rows: pd.DataFrame, number_names: tuple[str, ...], category_names: tuple[str, ...]
+    ) -> "FeatureEncoding":
+        """The encoding for these rows."""
+        numbers = rows[list(number_names)].to_numpy(float)
+        missing = np.isnan(numbers)
+        # A column that is empty in these rows, which may be a sample, still has a value to stand for its gaps.
+        medians = np.array([np.median(column) if len(column) else 0.0 for column in _without_gaps(numbers)])
+        gappy = tuple(name for name, gap in zip(number_names, missing.any(axis=0), strict=True) if gap)
+        values = {name: sorted(rows[name].dropna().unique()) for name in category_names}
+        return cls(number_names, medians, gappy, tuple((name, tuple(different)) for name, different in values.items()))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the table that it needs."""
+        return (*self.numbers, *(name for name, _ in self.categories))
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of the matrix that it makes."""
+        return len(self.numbers) + len(self.gappy) + sum(len(values) for _, values in self.categories)
+
+    def __call__(self, rows: pd.DataFrame) -> FloatArray:
+        """The features of rows of the table, or of another with the same columns."""
+        numbers = rows[list(self.numbers)].to_numpy(float)
+        missing = np.isnan(numbers)
+        marks = missing[:, [self.numbers.index(name) for name in self.gappy]]
+        indicators = [
+            rows[name].to_numpy(object)[:, None] == np.array(values, dtype=object) for name, values in self.categories
+        ]
+        return np.hstack([np.where(missing, self.medians, numbers), marks, *indicators])
+
+    def refuse_missing(self, table: str, columns: Mapping[str, Column]) -> None:
+        """A new table must have the columns that the model was fitted with, of the same kind."""
+        for name in self.columns:
+            if name not in columns:
+                raise TableError(f"{table} has no column {quoted(name)}, which the model needs; add it, even if empty.")
+        for name in self.numbers:
+            column = columns[name]
+            if column.kind == "text":
+                where = f" ({quoted(column.odd_value)} in row {column.odd_row})" if column.odd_row else ""
+                raise TableError(f"column {quoted(name)} of {table} holds text{where}; the model needs numbers there.")
+
+    def describe(self) -> list[str]:
+        """What it does, for people."""
+        notes = []
+        if self.gappy:
+            where = quoted(self.gappy[0]) if len(self.gappy) == 1 else f"{len(self.gappy)} feature columns"
+            notes.append(f"missing numbers in {where} are filled with the median, and another column marks them")
+        if self.categories:
+            names = [f"{quoted(name)} ({len(values)})" for name, values in self.categories]
+            more = " ..." if len(names) > 12 else ""
+            notes.append(f"categories, one feature for each of their values: {', '.join(names[:12])}{more}")
+        return notes
+
+
+def _without_gaps(numbers: FloatArray) -> list[FloatArray]:
+    return [column[~np.isnan(column)] for column in numbers.T]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of a table as numbers. ``names`` are None where the table has no column that names its rows."""
+
+    numbers: Any
+    names: Any
+    X: FloatArray
+    D_obs: FloatArray
+    observed: BoolArray
+    has_labels: BoolArray
+    """Which rows have an observed label."""
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, "Part"]]:
+        """The rows in pieces of at most so many, with where they are."""
+        for start in range(0, len(self.X), size):
+            at = slice(start, start + size)
+            arrays = (self.numbers, self.names, self.X, self.D_obs, self.observed, self.has_labels)
+            pieces: list[Any] = [None if array is None else array[at] for array in arrays]
+            yield at, Part(*pieces)
+
+
+@dataclass(frozen=True)
+class NumberReader:
+    """Turns rows of a table into numbers, and checks their labels on the way."""
+
+    shares: Shares
+    encoding: FeatureEncoding
+    row_names: str | None
+
+    @classmethod
+    def of(
+        cls,
+        rows: pd.DataFrame,
+        shares: Shares,
+        number_names: tuple[str, ...],
+        category_names: tuple[str, ...],
+        row_names: str | None,
+    ) -> tuple["NumberReader", list[str]]:
+        """The reader for rows like these, and notes on what it does."""
+        encoding = FeatureEncoding.of(rows, number_names, category_names)
+        return cls(shares, encoding, row_names), encoding.describe()
+
+    def __call__(self, rows: pd.DataFrame, *, is_whole_table: bool = False) -> Part:
+        D_obs, observed = self.shares(rows)
+        if is_whole_table:
+            self.shares.refuse_unseen()
+        names = None if self.row_names is None else rows[self.row_names].fillna("").to_numpy(object)
+        has_labels = np.asarray(observed.any(axis=1))
+        return Part(rows.index.to_numpy(), names, self.encoding(rows), D_obs, observed, has_labels)
