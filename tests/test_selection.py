@@ -1,10 +1,11 @@
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hidldl import hide_labels, make_distributions
-from hidldl.selection import Selection, choose, clearly_better, hide_again, judge, play, renormalised
+from hidldl.selection import LOST, Selection, choose, clearly_better, hide_again, judge, play, renormalised
 
 
 @given(rate=st.floats(0, 0.9), seed=st.integers(0, 10**6), share=st.sampled_from([0.3, 1.0]))
@@ -106,3 +107,85 @@ def test_confidence_counts_ties_as_wins_and_many_rows_in_groups():
     toss = rng.normal(size=(2, 20_000))
     unsure = Selection.of([{"a": 0}, {"a": 1}], toss - toss.mean(axis=1, keepdims=True), 0, "kl", rng)
     assert 0.3 < unsure.confidence < 0.7
+
+
+def selection_of(candidates, losses, chosen):
+    """A selection from one mean loss per candidate, the same in each of 20 rows."""
+    return Selection.of(
+        candidates, np.tile(np.array(losses, float)[:, None], 20), chosen, "kl", np.random.default_rng(0)
+    )
+
+
+class TestPath:
+    def test_it_holds_the_candidates_that_differ_from_the_choice_in_one_parameter(self):
+        candidates = [{"alpha": alpha, "scale": scale} for alpha in (16.0, 1.0, 4.0) for scale in (False, True)]
+        selection = selection_of(candidates, [5, 1, 4, 0.5, 3, 2], chosen=1)
+        assert selection.parameters == ["alpha", "scale"]
+        path = selection.path("alpha")
+        assert path["alpha"].tolist() == [1, 4, 16]
+        assert path["loss"].tolist() == [0.5, 2, 1]
+        assert path["excess"].tolist() == [-0.5, 1, 0]
+        assert path["chosen"].tolist() == [False, False, True]
+        assert selection.path("scale")["scale"].tolist() == [False, True]
+        assert selection.path("scale")["chosen"].tolist() == [False, True]
+
+    @pytest.mark.parametrize(
+        "in_order",
+        [
+            [2, 10],
+            [5, 10, None],
+            [0.5, 10.0, None],
+            ["auto", "kernel", None],
+            [False, True],
+            [0.5, 1, False, True, "auto", None],
+        ],
+        ids=repr,
+    )
+    def test_values_of_any_kind_have_an_order_and_a_choice(self, in_order):
+        for chosen, value in enumerate(in_order):
+            candidates = [{"k": k, "other": other} for other in (None, 3) for k in in_order]
+            selection = selection_of(candidates[::-1], range(len(candidates)), len(candidates) - 1 - chosen)
+            assert selection.chosen == {"k": value, "other": None}
+            path = selection.path("k")
+            assert [(type(k), k) for k in path["k"]] == [(type(k), k) for k in in_order]
+            assert path["chosen"].tolist() == [i == chosen for i in range(len(in_order))]
+            assert selection.values("k") == in_order
+            assert selection.is_numeric("k") == (in_order == [2, 10])
+            assert selection.candidates[selection.is_choice]["excess"].tolist() == [0]
+
+    def test_a_table_of_numbers_may_have_nan_for_none(self):
+        table = pd.DataFrame({"k": [5.0, np.nan], "loss": [0.1, 0.2], "excess": [0.0, 0.1], "standard_error": 0.1})
+        selection = Selection("kl", table, {"k": None}, 1.0, 20)
+        assert selection.path("k")["chosen"].tolist() == [False, True]
+        assert selection.is_choice.tolist() == [False, True]
+
+    def test_a_value_that_was_tried_twice_is_there_once(self):
+        selection = selection_of([{"alpha": 1.0}, {"alpha": 2.0}, {"alpha": 1}], [1, 2, 1], 0)
+        assert selection.path("alpha")["alpha"].tolist() == [1, 2]
+
+    def test_candidates_that_diverged_are_left_out(self):
+        selection = selection_of([{"alpha": 1.0}, {"alpha": 2.0}, {"alpha": 4.0}], [0.1, 0.2, LOST], 0)
+        assert selection.path("alpha")["alpha"].tolist() == [1, 2]
+
+    def test_where_all_diverged_nothing_is_left(self):
+        selection = selection_of([{"alpha": 1.0}, {"alpha": 2.0}], [LOST, LOST], 0)
+        assert selection.path("alpha").empty
+        assert selection.is_choice.tolist() == [True, False]
+
+
+def test_one_row_that_diverged_in_one_draw_is_enough_however_many_rows_there_are():
+    losses = np.full((4, 2000), 0.1)
+    losses[1, 7] = LOST / 4  # a mean of about 125
+    losses[2, :8] = LOST / 4  # a mean of about 1000
+    losses[3] = 500  # a table of many labels can honestly lose that much, in Canberra's measure for one
+    selection = Selection.of([{"k": k} for k in range(4)], losses, 0, "canberra", np.random.default_rng(0))
+    assert dict(zip(selection.candidates["k"], selection.diverged, strict=True)) == {
+        0: False,
+        3: False,
+        1: True,
+        2: True,
+    }
+    assert dict(zip(selection.candidates["k"], selection.candidates["loss"], strict=True)) == pytest.approx(
+        {0: 0.1, 3: 500, 1: np.inf, 2: np.inf}
+    )
+    assert selection.path("k")["k"].tolist() == [0, 3]

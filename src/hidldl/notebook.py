@@ -1,6 +1,6 @@
 """How results show in a notebook: a few facts and a small table, as HTML that takes its colours from the page."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -13,34 +13,30 @@ if TYPE_CHECKING:
 
 ROWS_NAMED = 5
 CANDIDATES_SHOWN = 10
-CELL = "text-align: right; padding: 0.1em 0.8em"
 
 
 def result_html(model: "Recoverer") -> str:
-    """What a fitted recoverer found."""
+    """A fitted recoverer: the size of its problem, how it went, and the rows that lost most."""
     most = rows_that_lost_most(model.hidden_mass_, ROWS_NAMED)
-    lost = _table(["row that lost most", "hidden mass"], ([name, mass] for name, mass in most.items()))
-    return _block(_facts(_facts_about(model)) + (lost if len(most) else ""))
+    rows = pd.DataFrame({"row that lost most": list(map(str, most.index)), "hidden mass": most.to_numpy()})
+    return _block(_facts(_facts_about(model)) + (_table(rows) if len(rows) else ""))
 
 
 def selection_html(selection: "Selection") -> str:
-    """What was tried, best first, with the choice in bold."""
-    table = selection.candidates
-    is_chosen = np.all([selection.is_chosen(name) for name in selection.chosen], axis=0)
+    """The candidates, best first, and which of them is the choice."""
+    cells = selection.candidates.astype(object)
+    cells.loc[selection.diverged, ["loss", "excess", "standard_error"]] = ["diverged", "", ""]
+    cells = cells.rename(columns={"standard_error": "standard error"}).assign(choice="")
+    cells.loc[selection.is_choice, "choice"] = "chosen"
     # The choice is shown even where it is not among the best.
-    shown = np.flatnonzero((np.arange(len(table)) < CANDIDATES_SHOWN) | is_chosen)
-    cells = [[*table.iloc[i], "chosen" if is_chosen[i] else ""] for i in shown]
-    for row, lost in zip(cells, selection.diverged.to_numpy()[shown], strict=True):
-        if lost:
-            row[-4:-1] = ["diverged", "", ""]
-    header = [*(str(name).replace("_", " ") if name == "standard_error" else name for name in table.columns), ""]
-    left_out = len(table) - len(shown)
+    cells = cells[(np.arange(len(cells)) < CANDIDATES_SHOWN) | selection.is_choice]
     facts = [
         ("chosen", chosen_with_confidence(selection)),
         ("loss", f"mean {selection.measure} over {selection.n_rows:,} rows that lost a label again"),
     ]
-    more = f"<div>… and {left_out} more in <code>candidates</code></div>" if left_out else ""
-    return _block(_facts(facts) + _table(header, cells, bold=is_chosen[shown].tolist()) + more)
+    n_more = len(selection.candidates) - len(cells)
+    more = f"<div>… and {n_more} more in <code>candidates</code></div>" if n_more else ""
+    return _block(_facts(facts) + _table(cells) + more)
 
 
 def chosen_with_confidence(selection: "Selection") -> str:
@@ -58,7 +54,7 @@ def rows_that_lost_most(hidden_mass: Any, n_rows: int) -> "pd.Series[float]":
 def _facts_about(model: Any) -> Iterator[tuple[str, str]]:
     observed = np.asarray(model.observed_)
     yield "rows × labels", f"{observed.shape[0]:,} × {observed.shape[1]:,}"
-    yield "hidden", f"{1 - observed.mean():.1%} of all degrees"
+    yield "hidden", f"{1 - observed.mean():.1%} of all shares"
     yield "hidden mass", f"{np.mean(model.hidden_mass_):.3f} of a row on average"
     if hasattr(model, "converged_"):
         rounds = f"{model.n_iter_:,} iteration{'s' if model.n_iter_ != 1 else ''}"
@@ -76,18 +72,9 @@ def _facts(facts: Iterable[tuple[str, str]]) -> str:
     return "".join(lines)
 
 
-def _table(header: Sequence[Any], rows: Iterable[Sequence[Any]], bold: Sequence[bool] | None = None) -> str:
-    rows = list(rows)
-    weights = ["bold" if row_is_bold else "normal" for row_is_bold in bold or [False] * len(rows)]
-    head = "".join(f'<th style="{CELL}">{escape(str(name))}</th>' for name in header)
-    body = "".join(
-        f'<tr style="font-weight: {weight}">'
-        + "".join(f'<td style="{CELL}">{escape(short_text(cell))}</td>' for cell in row)
-        + "</tr>"
-        for row, weight in zip(rows, weights, strict=True)
-    )
-    opening = '<table style="margin: 0.5em 0; font-size: inherit">'
-    return f"{opening}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+def _table(cells: pd.DataFrame) -> str:
+    html = cells.map(short_text).to_html(index=False, border=0, col_space="6em")
+    return f'<div style="text-align: right; width: fit-content">{html}</div>'
 
 
 def short_text(value: Any) -> str:

@@ -125,7 +125,7 @@ class Selection:
     candidates : DataFrame
         One row per candidate, best first: its parameters, its mean ``loss``, how much worse than the chosen one that
         is (``excess``, negative for one that is better by too little to count) and the standard error of that
-        difference over rows (``standard_error``).
+        difference over rows (``standard_error``). All three are infinite for a candidate that diverged.
     chosen : dict
         The chosen parameters.
     confidence : float
@@ -152,7 +152,9 @@ class Selection:
         """From the losses of each candidate (first axis) in each row."""
         n_rows = losses.shape[1]
         excess, error = paired_difference(losses, losses[chosen])
-        table = pd.DataFrame(candidates).assign(loss=losses.mean(axis=1), excess=excess, standard_error=error)
+        diverged = (losses > SURELY_LOST).any(axis=1)
+        figures = {"loss": losses.mean(axis=1), "excess": excess, "standard_error": error}
+        table = cls._table(candidates).assign(**{name: np.where(diverged, np.inf, figures[name]) for name in figures})
         resamples = _bootstrap_means(losses, rng)
         rounding = 1e-12 * np.abs(resamples).max(initial=0)
         wins = resamples[:, chosen] <= resamples.min(axis=1) + rounding
@@ -160,15 +162,63 @@ class Selection:
         return cls(measure, ranked, dict(candidates[chosen]), float(wins.mean()), n_rows)
 
     @property
+    def parameters(self) -> list[str]:
+        """Names of the parameters."""
+        return list(self.chosen)
+
+    @property
     def diverged(self) -> "pd.Series[bool]":
         """Which candidates ended, at least once, with numbers that are not finite."""
-        return self.candidates["loss"] > SURELY_LOST
+        return self.candidates["loss"] == np.inf
+
+    @property
+    def is_choice(self) -> "pd.Series[bool]":
+        """Which candidate is the choice."""
+        return pd.concat([self.is_chosen(name) for name in self.parameters], axis=1).all(axis=1)
 
     def is_chosen(self, parameter: str) -> "pd.Series[bool]":
         """Which candidates have the chosen value of a parameter."""
-        chosen = self.chosen[parameter]
-        # A table of numbers has NaN for None.
-        return self.candidates[parameter].map(lambda value: value == chosen or (value != value and chosen is None))
+        return self.candidates[parameter].map(self._rank) == self._rank(self.chosen[parameter])
+
+    def values(self, parameter: str) -> list[Any]:
+        """The values of a parameter that were tried, each once: numbers, booleans, anything else by its text, None."""
+        values = {self._rank(value): value for value in self.candidates[parameter]}
+        return [values[rank] for rank in sorted(values)]
+
+    def is_numeric(self, parameter: str) -> bool:
+        """Whether all values of a parameter that were tried are finite numbers, which have their place on a scale."""
+        ranks = (self._rank(value) for value in self.candidates[parameter])
+        return all(kind == 0 and np.isfinite(number) for kind, number, _ in ranks)
+
+    def path(self, parameter: str) -> pd.DataFrame:
+        """The candidates that differ from the choice in this parameter only, in the order of ``values``.
+
+        Candidates that diverged are left out. The column ``chosen`` tells which of the rest is the choice.
+        """
+        others = [self.is_chosen(name) for name in self.parameters if name != parameter]
+        on_path = np.logical_and.reduce([~self.diverged, *others])
+        path = self.candidates.assign(chosen=self.is_chosen(parameter))[on_path]
+        rank = path[parameter].map(self._rank).drop_duplicates().sort_values()
+        return path.loc[rank.index].reset_index(drop=True)
+
+    @staticmethod
+    def _rank(value: Any) -> tuple[int, float, str]:
+        """Equal for values that are the same, and their order otherwise; True is not 1."""
+        if value is None or (isinstance(value, float) and np.isnan(value)):  # a table of numbers has NaN for None
+            return 3, 0, ""
+        if isinstance(value, bool | np.bool_):
+            return 1, float(value), ""
+        if isinstance(value, int | float | np.number):
+            return 0, float(value), ""
+        return 2, 0, str(value)
+
+    @staticmethod
+    def _table(candidates: Sequence[dict[str, Any]]) -> pd.DataFrame:
+        """One column per parameter, in which None stays None: a column of numbers or words would turn it into NaN."""
+        columns = pd.DataFrame(candidates, dtype=object)
+        return pd.DataFrame(
+            {name: column if column.isna().any() else column.infer_objects() for name, column in columns.items()}
+        )
 
     def _repr_html_(self) -> str:
         return selection_html(self)

@@ -202,8 +202,28 @@ def test_a_path_keeps_the_other_parameters_as_chosen(ax):
     (others,) = [line for line in ax.lines if line.get_label() == "other parameters differ too"]
     assert sorted(others.get_ydata()) == pytest.approx([1, 3, 5])
     words = plot_path(selection_of(candidates, [0, 1, 3, 2, 5, 4]), ax=Figure().subplots(), parameter="k")
-    assert len(words.containers[0][0].get_xdata()) == 2
+    assert words.containers[0][0].get_xdata().tolist() == [0, 1]
+    assert [tick.get_text() for tick in words.get_xticklabels()] == ["5", "None"]
     assert "chosen: None" in legend_of(words)
+
+
+@pytest.mark.parametrize("values", [[5, 10, None], [False, True], [2.0, 10, True, "auto", None]], ids=repr)
+def test_values_that_are_no_numbers_have_their_places_in_order(ax, values):
+    selection = selection_of([{"k": value} for value in values[::-1]], range(len(values)), chosen=1)
+    plot_path(selection, ax=ax)
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == [f"{value}".removesuffix(".0") for value in values]
+    line = ax.containers[0][0]
+    assert line.get_xdata().tolist() == list(range(len(values)))
+    assert line.get_ydata() == pytest.approx(np.arange(len(values))[::-1] - 1)
+    (mark,) = [line for line in ax.lines if str(line.get_label()).startswith("chosen")]
+    assert mark.get_xdata().tolist() == [len(values) - 2]
+
+
+def test_where_all_diverged_there_are_crosses_only(ax):
+    plot_path(selection_of([{"alpha": 1.0}, {"alpha": 2.0}], [LOST, LOST]), ax=ax)
+    (crosses,) = [line for line in ax.lines if line.get_label() == "diverged"]
+    assert sorted(crosses.get_xdata()) == [1, 2]
+    ax.figure.canvas.draw()
 
 
 def test_a_zero_before_decades_has_its_place(ax):

@@ -10,7 +10,7 @@ import pytest
 
 from hidldl.reports.recovery_page import Facts, recovery_page
 from hidldl.reports.svg import Scale
-from hidldl.selection import Selection
+from hidldl.selection import LOST, Selection
 from recovered import HOSTILE, a_selection, a_summary, some_facts
 
 VOID = {"meta", "input", "br", "img", "link", "hr"}
@@ -156,13 +156,50 @@ def test_the_selection_is_drawn_along_each_parameter():
         assert f"{excess:+.2g} ±".replace("-", "−") in page or excess == 0
 
 
+def page_about(candidates, losses, chosen):
+    """The page about a selection with these losses, the same in each row."""
+    rows = np.tile(np.array(losses, float)[:, None], 20)
+    selection = Selection.of(candidates, rows, chosen, "canberra", np.random.default_rng(0))
+    return recovery_page(a_summary(9, list("abc")), some_facts(selection=selection))
+
+
+def candidate_rows(page):
+    """Classes and cells of the table of candidates."""
+    body = re.search(r'aria-label="Candidates".*?<tbody>(.*?)</tbody>', page, re.S)[1]
+    return [(css, re.findall("<td>(.*?)</td>", cells)) for css, cells in re.findall(r"<tr(.*?)>(<td>.*?)</tr>", body)]
+
+
 def test_a_candidate_that_diverged_does_not_flatten_the_curve():
-    candidates = [{"alpha": 1.0}, {"alpha": 4.0}, {"alpha": 16.0}]
-    losses = np.array([[0.2, 0.3], [0.1, 0.2], [1e6, 1e6]])
-    selection = Selection.of(candidates, losses, 1, "kl", np.random.default_rng(0))
-    page = recovery_page(a_summary(9, list("abc")), some_facts(selection=selection))
+    page = page_about([{"alpha": 1.0}, {"alpha": 4.0}, {"alpha": 16.0}], [0.3, 0.2, LOST], 1)
     assert "Excess loss for 2 values of alpha" in page
-    assert "1 candidate diverged and is not drawn" in page
+    assert "The choice is clear. 1 candidate diverged and is not drawn." in page
+    assert candidate_rows(page)[-1] == ("", ["16", "diverged", ""])
+
+
+def test_a_large_loss_alone_is_no_divergence():
+    page = page_about([{"alpha": 1.0}, {"alpha": 4.0}], [300, 200], 1)
+    assert "Excess loss for 2 values of alpha" in page
+    assert "diverged" not in page
+
+
+def test_where_all_diverged_the_choice_is_still_marked():
+    page = page_about([{"alpha": 1.0}, {"alpha": 4.0}], [LOST, LOST], 1)
+    assert "Excess loss for" not in page
+    assert "2 candidates diverged and are not drawn" in page
+    assert candidate_rows(page)[1] == (' class="chosen-row"', ["4", "diverged", "chosen"])
+
+
+@pytest.mark.parametrize(
+    ("values", "chosen", "text"),
+    [([5, 10, None], 2, "None"), ([5, 10, None], 0, "5"), ([True, "auto", None], 1, "auto"), ([False, True], 0, "no")],
+)
+def test_a_choice_of_any_kind_is_marked_and_drawn(values, chosen, text):
+    page = page_about([{"k": value, "other": None} for value in values], range(len(values)), chosen)
+    assert f"Excess loss for {len(values)} values of k; {text} was chosen." in page
+    assert page.count('<path class="chosen"') == 1
+    marked = [cells for css, cells in candidate_rows(page) if css]
+    assert marked == [[text, "None", f"{chosen:.5g}", "chosen"]]
+    assert ">nan<" not in page
 
 
 def test_convergence_has_a_logarithmic_scale_where_it_can():

@@ -94,8 +94,8 @@ def test_the_sample_holds_the_rows_that_lost_most_and_a_fair_draw():
     rows = summarised(table, most_rows=500).rows
     assert len(rows) <= 500
     assert set(np.argsort(-mass)[:100] + 1) <= set(rows.numbers)
-    assert rows.drawn.sum() == 400
-    assert rows.hidden_mass[rows.drawn].mean() == pytest.approx(mass.mean(), abs=4 * mass.std() / 20)
+    assert rows.in_sample.sum() == 400
+    assert rows.hidden_mass[rows.in_sample].mean() == pytest.approx(mass.mean(), abs=4 * mass.std() / 20)
     for position in (0, 77, len(rows) - 1):
         i = rows.numbers[position] - 1
         assert rows.names[position] == f"row {i}"
@@ -110,7 +110,7 @@ def test_the_draw_is_uniform():
     counts = np.zeros(21)
     for seed in range(400):
         rows = summarised(table, most_rows=10, random_state=seed).rows
-        counts[rows.numbers[rows.drawn]] += 1
+        counts[rows.numbers[rows.in_sample]] += 1
     assert counts[0] == 0
     assert np.abs(counts[1:] - 160).max() < 5 * np.sqrt(400 * 0.4 * 0.6)
 
@@ -147,10 +147,10 @@ def test_the_map_shows_the_spread_of_log_ratios():
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(400, 2)) @ np.array([[0.3, 0.28, -0.5], [0.1, 0.1, 0.0]])
     D = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-    drawn = label_map(D)
+    places = label_map(D)
     log_ratio = np.log(D[:, 0] / D[:, 2])
-    assert np.linalg.norm(drawn.positions[0] - drawn.positions[2]) == pytest.approx(log_ratio.std(), rel=1e-9)
-    assert sum(drawn.explained) == pytest.approx(1)
+    assert np.linalg.norm(places.positions[0] - places.positions[2]) == pytest.approx(log_ratio.std(), rel=1e-9)
+    assert sum(places.explained) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("D", [np.full((9, 2), 0.5), np.full((2, 5), 0.2), np.full((9, 5), 0.2)])

@@ -1,10 +1,10 @@
 """Plots of a fitted recoverer and of its choice of parameters, on axes of the caller's or on new ones."""
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from sklearn.utils.validation import check_is_fitted
 
 from hidldl.arrays import FloatArray
@@ -75,7 +75,7 @@ def plot_recovery(model: Recoverer, row: Any, *, ax: "Axes | None" = None, level
         ax.vlines(middles, *interval, color=TRUE_COLOR, lw=1.2, label=f"{100 * level:.4g}% interval")
     hidden = "nothing hidden" if observed.all() else f"hidden labels hold {recovered[~observed].sum():.0%}"
     ax.set_title(f"{_row_name(row)}: {hidden}")
-    ax.set_ylabel("degree")
+    ax.set_ylabel("share")
     legend_on_top(ax)
     return ax
 
@@ -154,24 +154,23 @@ def plot_path(selection: Selection, *, ax: "Axes | None" = None, parameter: str 
     """
     parameter = _check_parameter(selection, parameter)
     ax = _axes(ax)
-    table = selection.candidates
-    x, excess = _scaled(ax, table[parameter]), table["excess"].to_numpy()
-    diverged = selection.diverged.to_numpy(dtype=bool)
-    others = [selection.is_chosen(name).to_numpy(dtype=bool) for name in selection.chosen if name != parameter]
-    on_path = np.logical_and.reduce([~diverged, *others])
-    path = np.flatnonzero(on_path)[np.argsort(x[on_path], kind="stable")]
-    elsewhere = ~on_path & ~diverged
-    chosen = on_path & selection.is_chosen(parameter).to_numpy(dtype=bool)
+    place = _places(ax, selection, parameter)
+    path, table = selection.path(parameter), selection.candidates
+    differ = np.any([~selection.is_chosen(name) for name in selection.parameters if name != parameter], axis=0)
+    elsewhere, diverged = table[differ & ~selection.diverged], table[selection.diverged]
+    choice = path[path["chosen"]]
     ax.axhline(0, color=MUTED_COLOR, ls=":")
-    error = table["standard_error"].to_numpy()[path]
-    ax.errorbar(x[path], excess[path], error, color=RECOVERED_COLOR, marker="o", ms=4, capsize=2)
-    value = plain(short_text(selection.chosen[parameter]))
-    ax.plot(x[chosen], excess[chosen], "D", color=HIDDEN_COLOR, ms=8, zorder=3, label=f"chosen: {value}")
-    if elsewhere.any():
-        ax.plot(x[elsewhere], excess[elsewhere], ".", color=MUTED_COLOR, label="other parameters differ too")
-    if diverged.any():
-        top = ax.get_xaxis_transform()
-        ax.plot(x[diverged], np.ones(diverged.sum()), "x", color=TRUE_COLOR, label="diverged", transform=top)
+    x = place(path[parameter])
+    ax.errorbar(x, path["excess"], path["standard_error"], color=RECOVERED_COLOR, marker="o", ms=4, capsize=2)
+    if len(choice):
+        label = f"chosen: {plain(short_text(selection.chosen[parameter]))}"
+        ax.plot(place(choice[parameter]), choice["excess"], "D", color=HIDDEN_COLOR, ms=8, zorder=3, label=label)
+    if len(elsewhere):
+        label = "other parameters differ too"
+        ax.plot(place(elsewhere[parameter]), elsewhere["excess"], ".", color=MUTED_COLOR, label=label)
+    if len(diverged):
+        x, top = place(diverged[parameter]), ax.get_xaxis_transform()
+        ax.plot(x, np.ones(len(x)), "x", color=TRUE_COLOR, label="diverged", transform=top)
     ax.set(xlabel=plain(parameter), ylabel=f"mean {selection.measure} beyond that of the choice")
     ax.legend(frameon=False)
     tidy(ax)
@@ -213,25 +212,25 @@ def _check_parameter(selection: Any, parameter: str | None) -> str:
     if not isinstance(selection, Selection):
         hint = "; it is None where every parameter was given" if selection is None else ""
         raise TypeError(f"selection must be a Selection, such as a model's selection_, got {selection!r}{hint}.")
-    names = list(selection.chosen)
+    names = selection.parameters
     if parameter is None:
-        varying = (name for name in names if len(set(map(repr, selection.candidates[name]))) > 1)
-        return next(varying, names[0])
+        return next((name for name in names if len(selection.values(name)) > 1), names[0])
     if parameter not in names:
         raise ValueError(f"parameter must be one of {', '.join(map(repr, names))}, got {parameter!r}.")
     return parameter
 
 
-def _scaled(ax: "Axes", values: "pd.Series[Any]") -> FloatArray:
-    """Where values are on the horizontal axis, which is made to suit: numbers, over decades if so, or words."""
-    if is_bool_dtype(values) or not is_numeric_dtype(values) or values.isna().any():
-        words = sorted({plain(short_text(value)) for value in values})
+def _places(ax: "Axes", selection: Selection, parameter: str) -> Callable[[Iterable[Any]], FloatArray]:
+    """Fit the horizontal axis to a parameter's values, and return the function that places values on it."""
+    values = selection.values(parameter)
+    if not selection.is_numeric(parameter):
+        words = list(dict.fromkeys(plain(short_text(value)) for value in values))
         ax.set_xticks(range(len(words)), words)
         ax.set_xlim(-0.5, len(words) - 0.5)
-        return np.array([words.index(plain(short_text(value))) for value in values], dtype=float)
-    x = values.to_numpy(dtype=np.float64)
-    positive = x[x > 0]
-    if len(positive) and x.min() >= 0 and x.max() > LARGEST_LINEAR_RATIO * positive.min():
+        return lambda some: np.array([words.index(plain(short_text(value))) for value in some], dtype=np.float64)
+    smallest, largest = values[0], values[-1]
+    smallest_positive = next((value for value in values if value > 0), largest)
+    if smallest >= 0 and largest > LARGEST_LINEAR_RATIO * smallest_positive:
         # A zero is one step of the smallest size below the smallest.
-        ax.set_xscale("log") if x.min() > 0 else ax.set_xscale("symlog", linthresh=positive.min())
-    return x
+        ax.set_xscale("log") if smallest > 0 else ax.set_xscale("symlog", linthresh=smallest_positive)
+    return lambda some: np.array(list(some), dtype=np.float64)

@@ -7,7 +7,6 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.special import ndtri
 
 from hidldl.arrays import FloatArray
@@ -25,9 +24,7 @@ MOST_FIGURES = 120_000
 """Figures behind the row picker: what keeps the page well below 1 MB."""
 IN_TABLE_ORDER = 12
 """Up to that many labels keep their order, which may mean something; more are sorted by what they lost."""
-DIVERGED = 100
-"""A mean loss above this comes from a candidate that diverged; it would flatten every curve."""
-NOT_PARAMETERS = ("loss", "excess", "standard_error")
+MOST_CANDIDATES = 40
 PICTURED = {c: 0x2400 + c for c in range(32)} | {127: 0x2421} | dict.fromkeys(range(128, 160), 0xFFFD)
 """Control characters, which HTML forbids, by characters that picture them."""
 
@@ -104,12 +101,12 @@ def _overall(summary: Summary) -> dict[str, Any]:
     n, m = summary.n_rows, len(summary.label_names)
     mass = float(summary.hidden_mass.sum())
     n_half = int(summary.mass_histogram[len(summary.mass_histogram) // 2 :].sum())
-    said = f"Histogram of the hidden mass of {n:,} rows: mean {mass:.0%}, {n_half:,} rows lost half or more."
+    description = f"Histogram of the hidden mass of {n:,} rows: mean {mass:.0%}, {n_half:,} rows lost half or more."
     return {
         "hidden_entries": int(summary.hidden_counts.sum()) / (n * m),
         "n_complete": summary.n_complete,
         "n_half": n_half,
-        "histogram": histogram(summary.mass_histogram, mass, said) if n > 1 and mass > 0 else None,
+        "histogram": histogram(summary.mass_histogram, mass, description) if n > 1 and mass > 0 else None,
         "half_width": _typical_half_width(summary.rows),
     }
 
@@ -118,7 +115,7 @@ def _typical_half_width(rows: SampledRows) -> float | None:
     """Half the median width of the intervals of hidden labels, in the rows that are a fair sample."""
     if rows.low is None or rows.high is None:
         return None
-    widths = (rows.high - rows.low)[~rows.observed & rows.drawn[:, None]]
+    widths = (rows.high - rows.low)[~rows.observed & rows.in_sample[:, None]]
     return float(np.median(widths)) / 2 if len(widths) else None
 
 
@@ -192,14 +189,14 @@ def _signed(value: float) -> str:
 
 
 def _lost_rows(rows: SampledRows, labels: Sequence[str]) -> list[dict[str, Any]]:
-    made = []
+    entries = []
     for position in rows.by_hidden_mass()[:MOST_LOST]:
         hidden = np.flatnonzero(~rows.observed[position])
         if not len(hidden):
             break
         shares = rows.distributions[position]
         largest = hidden[np.argsort(-shares[hidden], kind="stable")][:4]
-        made.append(
+        entries.append(
             {
                 "number": int(rows.numbers[position]),
                 "name": printable(rows.names[position]),
@@ -208,7 +205,7 @@ def _lost_rows(rows: SampledRows, labels: Sequence[str]) -> list[dict[str, Any]]
                 "n_more": len(hidden) - len(largest),
             }
         )
-    return made
+    return entries
 
 
 def _picker(rows: SampledRows, labels: Sequence[str], digits: int) -> dict[str, Any]:
@@ -240,72 +237,67 @@ def _skewed(rows: SampledRows) -> bool:
 
 
 def _map(summary: Summary, labels: Sequence[str]) -> dict[str, Any] | None:
-    drawn = summary.rows.distributions[summary.rows.drawn]
-    found = label_map(drawn)
-    if found is None:
+    sample = summary.rows.distributions[summary.rows.in_sample]
+    places = label_map(sample)
+    if places is None:
         return None
-    said = f"Map of {len(labels)} labels by the two main directions in which their proportions vary."
+    description = f"Map of {len(labels)} labels by the two main directions in which their proportions vary."
     return {
-        "svg": label_scatter(found.positions, labels, said),
-        "explained": sum(found.explained),
-        "n_rows": len(drawn),
+        "svg": label_scatter(places.positions, labels, description),
+        "explained": sum(places.explained),
+        "n_rows": len(sample),
         "floor": FLOOR / len(labels),
     }
 
 
 def _selection(selection: Selection) -> dict[str, Any]:
     table = selection.candidates
-    names = [name for name in table.columns if name not in NOT_PARAMETERS]
-    sane = table[np.isfinite(table["loss"]) & (table["loss"].abs() < DIVERGED)]
-    charts = [chart for name in names if (chart := _parameter_chart(selection, sane, names, name)) is not None]
-    shown = table.head(40)
+    charts = [_parameter_chart(selection, name) for name in selection.parameters]
+    # The choice is in the table even where it is not among the best.
+    in_table = (np.arange(len(table)) < MOST_CANDIDATES) | selection.is_choice
     return {
         "confidence": selection.confidence,
         "n_rows": selection.n_rows,
         "measure": selection.measure,
         "n_candidates": len(table),
-        "n_diverged": len(table) - len(sane),
-        "chosen": [(name, _plain(selection.chosen[name])) for name in names if name in selection.chosen],
-        "charts": charts,
-        "names": names,
+        "most_candidates": MOST_CANDIDATES,
+        "n_diverged": int(selection.diverged.sum()),
+        "chosen": [(printable(name), printable(_plain(value))) for name, value in selection.chosen.items()],
+        "charts": [chart for chart in charts if chart is not None],
+        "names": [printable(name) for name in selection.parameters],
         "candidates": [
             {
-                "values": [_plain(row[name]) for name in names],
-                "loss": f"{row['loss']:.5g}",
-                "excess": f"{row['excess']:+.2g} ± {row['standard_error']:.2g}".replace("-", "−"),
-                "chosen": all(row[name] == selection.chosen.get(name) for name in names),
+                "values": [printable(_plain(row[name])) for name in selection.parameters],
+                "loss": "diverged" if row["diverged"] else f"{row['loss']:.5g}",
+                "excess": "chosen" if row["chosen"] else "" if row["diverged"] else _with_error(row),
+                "chosen": row["chosen"],
             }
-            for row in shown.to_dict("records")
+            for row in table.assign(chosen=selection.is_choice, diverged=selection.diverged)[in_table].to_dict(
+                "records"
+            )
         ],
     }
 
 
-def _parameter_chart(
-    selection: Selection, table: pd.DataFrame, names: Sequence[str], name: str
-) -> dict[str, Any] | None:
-    """Candidates that differ from the chosen one in this parameter only."""
-    alike = np.ones(len(table), bool)
-    for other in names:
-        if other != name:
-            alike &= (table[other] == selection.chosen.get(other)).to_numpy()
-    along = (
-        table[alike].drop_duplicates(name).sort_values(name, key=lambda values: values.astype(float, errors="ignore"))
-    )
-    if len(along) < 2 or not (along[name] == selection.chosen.get(name)).any():
+def _with_error(row: Mapping[Any, Any]) -> str:
+    return f"{row['excess']:+.2g} ± {row['standard_error']:.2g}".replace("-", "−")
+
+
+def _parameter_chart(selection: Selection, name: str) -> dict[str, Any] | None:
+    """The excess loss along one parameter; None where no other value can be compared with the chosen one."""
+    path = selection.path(name)
+    if len(path) < 2 or not path["chosen"].any():
         return None
-    values = list(along[name])
-    chosen = values.index(selection.chosen[name])
-    ticks = [_plain(value) for value in values]
-    said = f"Excess loss for {len(values)} values of {name}; {ticks[chosen]} was chosen."
-    drawn = curve(_spread(values), along["excess"].to_numpy(), along["standard_error"].to_numpy(), ticks, chosen, said)
-    return {"name": printable(name), "chosen": ticks[chosen], "svg": drawn}
+    chosen = int(path["chosen"].argmax())
+    ticks = [printable(_plain(value)) for value in path[name]]
+    description = f"Excess loss for {len(path)} values of {printable(name)}; {ticks[chosen]} was chosen."
+    positions = _spread(list(path[name]), selection.is_numeric(name))
+    excess, error = path["excess"].to_numpy(), path["standard_error"].to_numpy()
+    return {"name": printable(name), "svg": curve(positions, excess, error, ticks, chosen, description)}
 
 
-def _spread(values: Sequence[Any]) -> list[float]:
+def _spread(values: Sequence[Any], numeric: bool) -> list[float]:
     """Positions on the axis: by logarithm where values span decades, evenly where they are no numbers."""
-    numeric = all(
-        isinstance(value, int | float | np.number) and not isinstance(value, bool | np.bool_) for value in values
-    )
     numbers = np.array(values if numeric else range(len(values)), float)
     log = bool(numeric and numbers.min() > 0 and numbers.max() >= 8 * numbers.min())
     scale = Scale.over(numbers, log=log, margin=0.08 if numeric else 0.5)

@@ -22,8 +22,8 @@ ONE = 2**32
 class SampledRows:
     """Rows to look at, in the order of the table.
 
-    ``numbers`` count the table's rows from 1; ``D_obs`` is NaN where a label was hidden; ``drawn`` tells the rows that
-    are a uniform sample from those that are here for their hidden mass only.
+    ``numbers`` count the table's rows from 1; ``D_obs`` is NaN where a label was hidden; ``in_sample`` tells the rows
+    that are a uniform sample from those that are here for their hidden mass only.
     """
 
     names: tuple[str, ...]
@@ -32,7 +32,7 @@ class SampledRows:
     observed: BoolArray
     distributions: FloatArray
     hidden_mass: FloatArray
-    drawn: BoolArray
+    in_sample: BoolArray
     low: FloatArray | None = None
     high: FloatArray | None = None
 
@@ -42,8 +42,8 @@ class SampledRows:
     def at(self, positions: IntArray) -> "SampledRows":
         """The rows at these positions."""
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "names"}
-        picked: dict[str, Any] = {name: None if value is None else value[positions] for name, value in values.items()}
-        return SampledRows(names=tuple(self.names[position] for position in positions), **picked)
+        parts: dict[str, Any] = {name: None if value is None else value[positions] for name, value in values.items()}
+        return SampledRows(names=tuple(self.names[position] for position in positions), **parts)
 
     def by_hidden_mass(self) -> IntArray:
         """Positions, the row with the largest hidden mass first."""
@@ -249,10 +249,10 @@ class Summarizer:
         n_top = _for_their_mass(self.most_rows)
         if self._n_rows <= self.most_rows:
             return self._kept
-        drawn = np.zeros(len(self._kept), bool)
-        drawn[np.argsort(self._lots, kind="stable")[: self.most_rows - n_top]] = True
-        positions = np.union1d(self._kept.by_hidden_mass()[:n_top], np.flatnonzero(drawn))
-        return replace(self._kept, drawn=drawn).at(positions)
+        in_sample = np.zeros(len(self._kept), bool)
+        in_sample[np.argsort(self._lots, kind="stable")[: self.most_rows - n_top]] = True
+        positions = np.union1d(self._kept.by_hidden_mass()[:n_top], np.flatnonzero(in_sample))
+        return replace(self._kept, in_sample=in_sample).at(positions)
 
 
 def _for_their_mass(most_rows: int) -> int:
