@@ -13,7 +13,7 @@ from time import perf_counter
 from paper_chebyshev import PAPER
 
 from hidldl import HidLDL, MeanFill, hide_labels, load_dataset
-from hidldl.graph import similarity_graph
+from hidldl.graph import nearest_neighbors, weighted_graph
 
 
 def seconds(work: object) -> float:
@@ -40,7 +40,7 @@ if __name__ == "__main__":
         data = load_dataset(name)
         X, D = data.features, data.distributions
         D_obs, observed = hide_labels(D, rate=0.5, random_state=0)
-        graph = seconds(lambda X=X, D=D: similarity_graph(X, D.shape[1], 1.0))
+        graph = seconds(lambda X=X, D=D: weighted_graph(nearest_neighbors(X, D.shape[1]), 1.0))
         fit, fill = (
             seconds(lambda m=m, X=X, D_obs=D_obs, observed=observed: m.fit(X, D_obs, observed=observed))
             for m in (HidLDL(), MeanFill())

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from graphs import similarity_graph
 from hidldl.graph import (
     graph_laplacian,
     locality_order,
     nearest_neighbors,
     reordered,
-    similarity_graph,
     weighted_graph,
 )
 
@@ -51,7 +51,7 @@ def test_the_laplacian_is_the_quadratic_form_of_the_paper():
     assert np.trace(D.T @ (graph_laplacian(graph) @ D)) == pytest.approx((A * squares).sum() / 2)
 
 
-def test_a_vanishing_graph_is_told_with_a_better_sigma():
+def test_a_vanishing_graph_warns_with_a_better_sigma():
     X = 100 * np.random.default_rng(0).normal(size=(30, 3))
     with pytest.warns(UserWarning, match=r"sigma=1 is small against the distances.*Choose sigma near"):
         similarity_graph(X, 4, 1.0)
@@ -70,7 +70,7 @@ def test_features_whose_squares_overflow_are_refused():
         similarity_graph(1e160 * np.random.default_rng(0).normal(size=(30, 3)), 4, 1.0)
 
 
-def test_a_graph_that_is_merely_thin_is_not_told():
+def test_a_graph_that_is_merely_thin_gives_no_warning():
     X = np.array([[0.0], [4.0], [8.0]])  # neighbours 4 apart: weights of exp(-8)
     assert similarity_graph(X, 1, 1.0).nnz == 4
 
@@ -80,16 +80,18 @@ class TestApproximateNeighbours:
     @pytest.mark.parametrize("scale", [1.0, 1e60])
     def test_they_are_nearly_the_exact_ones_and_their_distances_are_exact(self, container, scale):
         X = scale * np.random.default_rng(0).normal(size=(600, 8))
-        exact, found = (nearest_neighbors(container(X), 5, how) for how in ("exact", "approximate"))
-        assert found.recall > 0.97
-        same = [len(set(a) & set(b)) for a, b in zip(exact.indices, found.indices, strict=True)]
-        assert np.mean(same) / 5 == pytest.approx(found.recall, abs=0.03)
+        exact, approximate = (nearest_neighbors(container(X), 5, how) for how in ("exact", "approximate"))
+        assert approximate.recall > 0.97
+        same = [len(set(a) & set(b)) for a, b in zip(exact.indices, approximate.indices, strict=True)]
+        assert np.mean(same) / 5 == pytest.approx(approximate.recall, abs=0.03)
         rows = np.arange(600)[:, None]
-        assert (found.indices != rows).all()
-        assert np.allclose(found.distances / scale, np.linalg.norm(X[rows] / scale - X[found.indices] / scale, axis=2))
-        assert (np.diff(found.distances, axis=1) >= 0).all()
+        assert (approximate.indices != rows).all()
+        assert np.allclose(
+            approximate.distances / scale, np.linalg.norm(X[rows] / scale - X[approximate.indices] / scale, axis=2)
+        )
+        assert (np.diff(approximate.distances, axis=1) >= 0).all()
         again = nearest_neighbors(container(X), 5, "approximate")
-        assert np.array_equal(again.indices, found.indices)
+        assert np.array_equal(again.indices, approximate.indices)
 
     def test_among_many_equal_rows_nobody_is_its_own_neighbour(self):
         X = np.repeat(np.random.default_rng(0).normal(size=(4, 3)), 100, axis=0)
@@ -118,13 +120,13 @@ def test_an_order_for_locality_moves_rows_and_columns_alike():
     X = rng.normal(size=(500, 2))
     G = graph_laplacian(similarity_graph(X, 4, 1.0))
     order = locality_order(G)
-    moved = reordered(G, order)
+    result = reordered(G, order)
     assert np.array_equal(np.sort(order), np.arange(500))
     D = rng.random((500, 3))
-    assert np.allclose(moved @ D[order], (G @ D)[order])
+    assert np.allclose(result @ D[order], (G @ D)[order])
 
     def reach(matrix):
         entries = matrix.tocoo()
         return np.abs(entries.coords[0] - entries.coords[1]).mean()
 
-    assert reach(moved) < reach(G) / 4
+    assert reach(result) < reach(G) / 4

@@ -1,4 +1,4 @@
-"""The neighbour graph over rows: who is near whom, how much, and its Laplacian. Always sparse."""
+"""The sparse graph of rows and their nearest neighbours, and its Laplacian."""
 
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -17,7 +17,7 @@ EXACT_UP_TO = 100_000
 """Rows up to which "auto" searches exactly. An exact search takes time with the square of the rows."""
 CANDIDATES = 2
 """An approximate search looks for this many times the neighbours that are wanted, and keeps the nearest."""
-JUDGED_ROWS = 200
+RECALL_ROWS = 200
 """Rows whose neighbours are searched exactly too, to measure what an approximate search finds."""
 LOW_RECALL = 0.9
 
@@ -34,17 +34,11 @@ class Neighbors(NamedTuple):
     """Share of the true neighbours that were found; measured on a sample of rows if the search was approximate."""
 
 
-def similarity_graph(X: Any, n_neighbors: int, sigma: float) -> sparse.csr_array:
-    """Gaussian similarities between each row and its neighbours (the paper's Eq. 4).
-
-    Two rows are connected if either is among the other's ``n_neighbors`` nearest; their weight is
-    exp(-distance² / (2 sigma²)).
-    """
-    return weighted_graph(nearest_neighbors(X, n_neighbors), sigma)
-
-
 def weighted_graph(neighbors: Neighbors, sigma: float) -> sparse.csr_array:
-    """The graph of rows whose nearest neighbours are known."""
+    """Gaussian similarities between rows and their nearest neighbours (the paper's Eq. 4).
+
+    Two rows are connected if either is among the other's neighbours; their weight is exp(-distance² / (2 sigma²)).
+    """
     distances, indices, _ = neighbors
     weights = np.exp(-((distances / sigma) ** 2) / 2)
     if np.median(weights) < VANISHING_WEIGHT:
@@ -93,11 +87,11 @@ def _approximate_neighbors(X: Any, n_neighbors: int, asked_for: bool) -> Neighbo
     wanted = min(CANDIDATES * n_neighbors + 1, n_rows - 1)
     # It computes in single precision, whose range is small.
     scale = np.abs(X).max() or 1.0
-    # One thread and one seed: what is found must depend on neither the machine nor the caller.
+    # One thread and one seed: the result must depend on neither the machine nor the caller.
     indices, distances = NNDescent(X / scale, n_neighbors=wanted, random_state=0, n_jobs=1).neighbor_graph
     distances = scale * distances.astype(np.float64) if sparse.issparse(X) else _distances(X, indices)
     own = np.arange(n_rows)[:, None]
-    missing = indices < 0  # found nobody: an edge to itself, without weight
+    missing = indices < 0  # no neighbour was found: an edge to itself, without weight
     indices = np.where(missing, own, indices)
     distances[indices == own] = np.inf
     nearest = np.argsort(distances, axis=1, kind="stable")[:, :n_neighbors]
@@ -114,10 +108,10 @@ def _approximate_neighbors(X: Any, n_neighbors: int, asked_for: bool) -> Neighbo
 def _recall(X: Any, distances: FloatArray) -> float:
     """Share of found neighbours that are as near as the true ones, over a sample of rows."""
     n_rows, n_neighbors = distances.shape
-    judged = np.random.default_rng(0).choice(n_rows, min(JUDGED_ROWS, n_rows), replace=False)
-    exactly = NearestNeighbors(n_neighbors=n_neighbors + 1, algorithm="brute").fit(X).kneighbors(X[judged])[0]
-    farthest = exactly[:, -1:] * (1 + 1e-6) + 1e-12
-    return float((distances[judged] <= farthest).mean())
+    sample = np.random.default_rng(0).choice(n_rows, min(RECALL_ROWS, n_rows), replace=False)
+    true_distances = NearestNeighbors(n_neighbors=n_neighbors + 1, algorithm="brute").fit(X).kneighbors(X[sample])[0]
+    farthest = true_distances[:, -1:] * (1 + 1e-6) + 1e-12
+    return float((distances[sample] <= farthest).mean())
 
 
 def typical_distance(distances: FloatArray) -> float:
@@ -127,7 +121,7 @@ def typical_distance(distances: FloatArray) -> float:
 
 
 def graph_laplacian(similarity: sparse.csr_array) -> sparse.csr_array:
-    """Degrees on the diagonal minus the similarities."""
+    """The sums of the rows on the diagonal, minus the similarities."""
     return sparse.csr_array(laplacian(similarity))
 
 
@@ -138,6 +132,6 @@ def locality_order(graph: sparse.csr_array) -> IntArray:
 
 def reordered(matrix: sparse.csr_array, order: IntArray) -> sparse.csr_array:
     """The square matrix with its rows and columns in that order."""
-    moved = matrix[order][:, order].tocsr()
-    moved.sort_indices()
-    return moved
+    result = matrix[order][:, order].tocsr()
+    result.sort_indices()
+    return result

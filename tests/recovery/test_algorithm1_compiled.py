@@ -3,8 +3,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from graphs import similarity_graph
 from hidldl import HidLDL
-from hidldl.graph import graph_laplacian, similarity_graph
+from hidldl.graph import graph_laplacian
 from hidldl.recovery import algorithm1, algorithm1_compiled
 from literal_algorithm1 import algorithm1 as literal
 

@@ -4,8 +4,9 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
+from graphs import similarity_graph
 from hidldl import HidLDL, SelfTuned, hide_labels, make_distributions
-from hidldl.graph import graph_laplacian, similarity_graph
+from hidldl.graph import graph_laplacian
 from hidldl.recovery.exact import ConvexProblem, solve
 from hidldl.simplex import project_onto_simplex
 

@@ -5,7 +5,7 @@ import builtins
 import numpy as np
 import pytest
 
-from hidldl.reports.figures import new_figure, problem_figure, recovery_figure
+from hidldl.reports.figures import new_figure, recovery_figure
 
 TRUE = np.array([0.5, 0.3, 0.2])
 OBSERVED = np.array([True, True, False])
@@ -14,14 +14,6 @@ RECOVERED = np.array([0.45, 0.27, 0.28])
 
 def heights(ax):
     return [bar.get_height() for bar in ax.patches]
-
-
-def test_the_problem_in_four_panels():
-    axes = problem_figure(TRUE, OBSERVED, RECOVERED, list("abc"), "title").axes
-    assert heights(axes[0]) == pytest.approx(TRUE)
-    assert heights(axes[1]) == pytest.approx([0.5, 0.3, 0])
-    assert heights(axes[2]) == pytest.approx([0.625, 0.375, 0])
-    assert heights(axes[3]) == pytest.approx(RECOVERED)
 
 
 def test_rows_and_errors():

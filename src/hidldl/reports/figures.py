@@ -1,4 +1,4 @@
-"""Figures, built as matplotlib Figures that nobody has to show; legible in print and for the colour-blind."""
+"""Parts of matplotlib figures; legible in print and for the colour-blind."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -25,9 +25,9 @@ SMALLEST_MARK = 4
 
 
 def new_figure(width: float, height: float, *, shown: bool = False) -> "Figure":
-    """An empty figure of that size in inches; says which extra to install where matplotlib is absent.
+    """An empty figure of that size in inches; the error says which extra to install where matplotlib is absent.
 
-    One that is ``shown`` belongs to pyplot, so that notebooks and ``plt.show()`` find it.
+    With ``shown`` it belongs to pyplot, so that notebooks and ``plt.show()`` find it.
     """
     try:
         from matplotlib.figure import Figure
@@ -38,44 +38,6 @@ def new_figure(width: float, height: float, *, shown: bool = False) -> "Figure":
     import matplotlib.pyplot as plt
 
     return plt.figure(figsize=(width, height), layout="constrained")
-
-
-def problem_figure(
-    true: FloatArray,
-    observed: BoolArray,
-    recovered: FloatArray,
-    label_names: Sequence[str],
-    title: str,
-    columns: int = 4,
-) -> "Figure":
-    """One row four times, in four columns or in two: true, as IncomLDL pretends, as handed in, and as recovered."""
-    incomplete = np.where(observed, true, 0)
-    handed_in = incomplete / incomplete.sum()
-    panels = (
-        ("The true row", true, TRUE_COLOR),
-        ("IncomLDL pretends:\ngaps, the rest unchanged", incomplete, MUTED_COLOR),
-        ("What annotators hand in:\nthe rest inflates to 1", handed_in, HANDED_IN_COLOR),
-        ("What hidldl recovers", recovered, RECOVERED_COLOR),
-    )
-    rows = len(panels) // columns
-    figure = new_figure(3 * columns, 0.4 + 2.8 * rows)
-    axes = figure.subplots(rows, columns, sharey=True, squeeze=False)
-    top = 1.22 * max(values.max() for _, values, _ in panels)
-    for ax, (heading, values, color) in zip(axes.flat, panels, strict=True):
-        shows_gaps = values is incomplete or values is handed_in
-        _draw_row(ax, values, label_names, color)
-        if shows_gaps:
-            _mark_hidden(ax, observed)
-        if values is recovered:
-            ax.step(np.arange(len(true)), true, where="mid", color=TRUE_COLOR, lw=1, ls=":", label="true row")
-            ax.legend(loc="upper right", frameon=False, fontsize=8)
-        ax.set_title(heading, fontsize=10)
-        ax.text(0.03, 0.9, f"sum {values.sum():.2f}", transform=ax.transAxes, fontsize=9)
-        ax.set_ylim(0, top)
-    for ax in axes[:, 0]:
-        ax.set_ylabel("degree")
-    figure.suptitle(title, fontsize=11)
-    return figure
 
 
 def recovery_figure(
@@ -94,7 +56,7 @@ def recovery_figure(
         draw_side_by_side(ax, series, observed, label_names)
         ax.set_title(name, fontsize=10)
         if column == 0:
-            ax.set_ylabel("degree")
+            ax.set_ylabel("share")
             ax.legend(frameon=False, fontsize=8)
     ax = figure.add_subplot(grid[1, :])
     colors = [RECOVERED_COLOR if name == list(errors)[-1] else MUTED_COLOR for name in errors]
@@ -107,36 +69,10 @@ def recovery_figure(
     return figure
 
 
-def interval_figure(
-    true: FloatArray,
-    handed_in: FloatArray,
-    observed: BoolArray,
-    recovered: tuple[FloatArray, FloatArray, FloatArray],
-    label_names: Sequence[str],
-    title: str,
-) -> "Figure":
-    """One row: handed in, and recovered with its intervals (estimate, low, high), beside the truth."""
-    estimate, low, high = recovered
-    figure = new_figure(9, 3.4)
-    axes = figure.subplots(1, 2, sharey=True)
-    _draw_row(axes[0], handed_in, label_names, HANDED_IN_COLOR)
-    _mark_hidden(axes[0], observed)
-    axes[0].set(title="as handed in", ylabel="degree")
-    _draw_row(axes[1], estimate, label_names, RECOVERED_COLOR)
-    positions = np.arange(len(true))
-    whiskers = np.array([estimate - low, high - estimate]).clip(0)
-    axes[1].errorbar(positions, estimate, whiskers, fmt="none", ecolor=MUTED_COLOR, capsize=3, label="90 % interval")
-    axes[1].plot(positions, true, ls="", marker="D", ms=5, color=TRUE_COLOR, label="true degree")
-    axes[1].set_title("recovered")
-    axes[1].legend(frameon=False, fontsize=8)
-    figure.suptitle(title, fontsize=11)
-    return figure
-
-
 def draw_side_by_side(
     ax: "Axes", series: Mapping[str, FloatArray], observed: BoolArray, label_names: Sequence[Any]
 ) -> dict[str, float]:
-    """One row in several versions, named as in ``COLORS``, side by side per label; returns each one's place.
+    """One row in several versions, named as in ``COLORS``, side by side per label; returns the shift of each.
 
     A hidden label has a question mark in place of what was handed in, and what was recovered for it is hatched.
     """
@@ -148,57 +84,14 @@ def draw_side_by_side(
         ax.bar(at[plain_bars], values[plain_bars], width=width, color=COLORS[name], label=name)
         if not plain_bars.all():
             ax.bar(at[~observed], values[~observed], width=width, label="recovered, was hidden", **HATCHED)
-    _mark_hidden(ax, observed, shifts["handed in"])
+    mark_hidden(ax, observed, shifts["handed in"])
     name_labels(ax, label_names, np.max(list(series.values()), axis=0))
     tidy(ax)
     return shifts
 
 
-def name_labels(ax: "Axes", label_names: Sequence[Any], importance: FloatArray) -> None:
-    """Name the labels on the horizontal axis: upright or turned, whichever fits; if neither does, the largest."""
-    names = [plain(name) for name in label_names]
-    room = _points_per_label(ax, len(names))
-    turned = max(map(len, names)) * 0.65 * NAME_POINTS > room
-    fits = room / LINE_HEIGHT
-    points = min(fits, NAME_POINTS) if turned and fits >= SMALLEST_NAME_POINTS else NAME_POINTS
-    apart = int(np.ceil(points / fits)) if turned else 1
-    named: list[int] = []
-    for j in np.argsort(-importance, kind="stable").tolist():
-        if all(abs(j - other) >= apart for other in named):
-            named.append(j)
-    ax.set_xticks(named, [names[j] for j in named], rotation=90 if turned else 0, fontsize=points)
-    ax.set_xlim(-0.6, len(names) - 0.4)
-    if len(named) < len(names):
-        ax.set_xlabel(f"{len(names)} labels; the largest are named")
-
-
-def plain(name: Any) -> str:
-    """A name as matplotlib is to show it: on one line, not too long, and a dollar sign starts no formula."""
-    text = " ".join(str(name).split())
-    if len(text) > LONGEST_NAME:
-        half = LONGEST_NAME // 2
-        text = f"{text[:half]}…{text[1 - half :]}"
-    return text.replace("$", r"\$")
-
-
-def legend_on_top(ax: "Axes") -> None:
-    """A legend above the bars, in room that is made for it."""
-    ax.set_ylim(0, 1.35 * ax.get_ylim()[1])
-    ax.legend(loc="upper left", ncols=2, frameon=False, fontsize=NAME_POINTS)
-
-
-def tidy(ax: "Axes") -> None:
-    """Take away the frame where it says nothing."""
-    ax.spines[["top", "right"]].set_visible(False)
-
-
-def _draw_row(ax: "Axes", values: FloatArray, label_names: Sequence[str], color: str) -> None:
-    ax.bar(np.arange(len(values)), values, color=color)
-    name_labels(ax, label_names, values)
-    tidy(ax)
-
-
-def _mark_hidden(ax: "Axes", observed: BoolArray, shift: float = 0) -> None:
+def mark_hidden(ax: "Axes", observed: BoolArray, shift: float = 0) -> None:
+    """A question mark at each hidden label, where there is room for it."""
     from matplotlib.transforms import offset_copy
 
     hidden = np.flatnonzero(~observed) + shift
@@ -207,6 +100,44 @@ def _mark_hidden(ax: "Axes", observed: BoolArray, shift: float = 0) -> None:
         figure: Any = ax.figure
         marks = ax.plot(hidden, np.zeros(len(hidden)), ls="", marker="$?$", ms=size, color=HIDDEN_COLOR, label="hidden")
         marks[0].set_transform(offset_copy(ax.transData, fig=figure, y=0.8 * size, units="points"))
+
+
+def name_labels(ax: "Axes", label_names: Sequence[Any], importance: FloatArray) -> None:
+    """Name the labels on the horizontal axis, turned if they are long; only the largest where not all names fit."""
+    names = [plain(name) for name in label_names]
+    room = _points_per_label(ax, len(names))
+    turned = max(map(len, names)) * 0.65 * NAME_POINTS > room
+    fits = room / LINE_HEIGHT
+    points = min(fits, NAME_POINTS) if turned and fits >= SMALLEST_NAME_POINTS else NAME_POINTS
+    apart = int(np.ceil(points / fits)) if turned else 1
+    ticks: list[int] = []
+    for j in np.argsort(-importance, kind="stable").tolist():
+        if all(abs(j - other) >= apart for other in ticks):
+            ticks.append(j)
+    ax.set_xticks(ticks, [names[j] for j in ticks], rotation=90 if turned else 0, fontsize=points)
+    ax.set_xlim(-0.6, len(names) - 0.4)
+    if len(ticks) < len(names):
+        ax.set_xlabel(f"{len(names)} labels; the largest are named")
+
+
+def plain(name: Any) -> str:
+    """A name as text for matplotlib: on one line, not too long, and a dollar sign starts no formula."""
+    text = " ".join(str(name).split())
+    if len(text) > LONGEST_NAME:
+        half = LONGEST_NAME // 2
+        text = f"{text[:half]}…{text[1 - half :]}"
+    return text.replace("$", r"\$")
+
+
+def legend_on_top(ax: "Axes") -> None:
+    """A legend above the bars, on an axis that is extended to make room for it."""
+    ax.set_ylim(0, 1.35 * ax.get_ylim()[1])
+    ax.legend(loc="upper left", ncols=2, frameon=False, fontsize=NAME_POINTS)
+
+
+def tidy(ax: "Axes") -> None:
+    """Remove the frame at the top and at the right."""
+    ax.spines[["top", "right"]].set_visible(False)
 
 
 def _points_per_label(ax: "Axes", n_labels: int) -> float:
