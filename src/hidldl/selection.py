@@ -131,7 +131,7 @@ class Selection:
     confidence : float
         Share of bootstrap resamples of the rows in which no candidate beats the chosen one.
     n_rows : int
-        Rows that could lose a label and so had a say.
+        Rows that lost a label in the game; losses are means over them.
     """
 
     measure: str

@@ -29,10 +29,10 @@ def a_summary(n_rows, label_names, *, rate=0.4, names=None, bounds=True, seed=0,
     observed[np.arange(n_rows), D.argmax(axis=1)] = True
     handed_in = np.where(observed, D, 0)
     handed_in /= handed_in.sum(axis=1, keepdims=True)
-    gatherer = Summarizer(label_names)
+    summarizer = Summarizer(label_names)
     names = names or [f"row {i + 1}" for i in range(n_rows)]
-    gatherer.add(names, np.where(observed, handed_in, np.nan), observed, D, *([D * 0.8, D * 1.1] if bounds else []))
-    return gatherer.finish()
+    summarizer.add(names, np.where(observed, handed_in, np.nan), observed, D, *([D * 0.8, D * 1.1] if bounds else []))
+    return summarizer.finish()
 
 
 def some_facts(**more):

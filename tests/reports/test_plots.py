@@ -44,7 +44,7 @@ def bayes():
     return BayesHidLDL(**GIVEN, random_state=0).fit(data.features, D_obs, observed=observed)
 
 
-def drawn(ax):
+def bars_of(ax):
     """Heights of the bars by label and series, and the hatched ones' labels."""
     heights = {"handed in": {}, "recovered": {}}
     for bars in ax.containers:
@@ -74,7 +74,7 @@ def test_a_row_as_handed_in_and_as_recovered(kind, hidden, ax):
     for row in (0, 7, 59):
         fresh = Figure().subplots()
         assert plot_recovery(model, row, ax=fresh, level=None) is fresh
-        bars = drawn(fresh)
+        bars = bars_of(fresh)
         assert np.allclose(bars.handed_in, np.where(hidden_before[row], hidden.D_obs[row], 0), atol=1e-9)
         assert np.allclose(bars.recovered, model.distributions_[row])
         assert bars.hatched == set(np.flatnonzero(~hidden_before[row]))
@@ -85,7 +85,7 @@ def test_partial_rows_are_shown_as_they_came(hidden, ax):
     partial = np.where(hidden.observed, hidden.D, 0)
     model = IncomLDL().fit(hidden.X, partial, observed=hidden.observed)
     plot_recovery(model, 5, ax=ax)
-    assert np.array_equal(drawn(ax).handed_in, partial[5])
+    assert np.array_equal(bars_of(ax).handed_in, partial[5])
 
 
 def test_intervals_of_one_row_are_those_of_the_table(bayes):
@@ -118,7 +118,7 @@ def test_rows_go_by_the_index_of_the_table(hidden, ax):
     frame = pd.DataFrame(hidden.D_obs, index=index, columns=list("vwxyz"))
     model = MeanFill().fit(hidden.X, frame, observed=hidden.observed)
     plot_recovery(model, 2, ax=ax)
-    assert np.allclose(drawn(ax).recovered, model.distributions_.loc[2])
+    assert np.allclose(bars_of(ax).recovered, model.distributions_.loc[2])
     names = dict(zip(ax.get_xticks(), (tick.get_text() for tick in ax.get_xticklabels()), strict=True))
     assert names == dict(enumerate("vwxyz"))
     for row in ("x", [2]):
@@ -131,7 +131,7 @@ def test_rows_go_by_the_index_of_the_table(hidden, ax):
 
 def test_positions_where_there_is_no_index(hidden, ax):
     model = MeanFill().fit(hidden.X, hidden.D_obs, observed=hidden.observed)
-    assert np.allclose(drawn(plot_recovery(model, -1, ax=ax)).recovered, model.distributions_[-1])
+    assert np.allclose(bars_of(plot_recovery(model, -1, ax=ax)).recovered, model.distributions_[-1])
     for row in (60, "x"):
         with pytest.raises(
             ValueError, match=f"row {row!r} is none of the 60 rows of fit; give a position from 0 to 59"
@@ -165,8 +165,8 @@ def test_hidden_mass(hidden, ax):
     assert ax.collections[0].get_segments()[0][0, 0] == pytest.approx(model.hidden_mass_.mean())
     most = model.hidden_mass_.nlargest(3)
     assert ax.lines[0].get_xdata() == pytest.approx(most.to_numpy())
-    named = "".join(legend_of(ax)).replace("\\", "")
-    assert all(name in named for name in most.index)
+    text = "".join(legend_of(ax)).replace("\\", "")
+    assert all(name in text for name in most.index)
     ax.figure.canvas.draw()
 
 
@@ -187,8 +187,8 @@ def test_a_path_with_its_errors_and_its_choice(hidden, ax):
     assert np.array_equal(line.get_ydata(), table["excess"])
     lengths = np.diff([segment[:, 1] for segment in bars.get_segments()], axis=1)[:, 0]
     assert np.allclose(lengths, 2 * table["standard_error"])
-    (marked,) = [line for line in ax.lines if str(line.get_label()).startswith("chosen")]
-    assert (marked.get_xdata().item(), marked.get_ydata().item()) == (selection.chosen["alpha"], 0)
+    (mark,) = [line for line in ax.lines if str(line.get_label()).startswith("chosen")]
+    assert (mark.get_xdata().item(), mark.get_ydata().item()) == (selection.chosen["alpha"], 0)
     assert (ax.get_xlabel(), ax.get_xscale()) == ("alpha", "log")
 
 
@@ -238,8 +238,8 @@ def test_a_candidate_that_diverged_does_not_set_the_scale(ax):
     selection = selection_of([{"alpha": alpha} for alpha in (1.0, 2.0, 64.0)], [0, 1, LOST])
     plot_path(selection, ax=ax)
     assert ax.get_ylim()[1] < 2
-    (marked,) = [line for line in ax.lines if line.get_label() == "diverged"]
-    assert marked.get_xdata().tolist() == [64]
+    (mark,) = [line for line in ax.lines if line.get_label() == "diverged"]
+    assert mark.get_xdata().tolist() == [64]
 
 
 def test_wrong_arguments(hidden, ax):

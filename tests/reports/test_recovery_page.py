@@ -138,12 +138,12 @@ def test_without_anything_hidden_it_says_so():
 
 def test_labels_that_are_overlooked_together_are_named():
     page = recovery_page(a_summary(400, ["joy", "fear", "anger", "shame"], together=True), some_facts())
-    found = re.search(r"<dt>Which together\?</dt>\s*<dd>(.*?)</dd>", page, re.S)[1]
-    assert "joy" in found
-    assert "fear" in found
-    assert "anger" not in found
+    answer = re.search(r"<dt>Which together\?</dt>\s*<dd>(.*?)</dd>", page, re.S)[1]
+    assert "joy" in answer
+    assert "fear" in answer
+    assert "anger" not in answer
     independent = recovery_page(a_summary(400, ["joy", "fear", "anger", "shame"]), some_facts())
-    assert "No two labels are hidden together more than chance would have it." in independent
+    assert "No two labels are hidden together clearly more than by chance." in independent
 
 
 def test_the_selection_is_drawn_along_each_parameter():
@@ -206,7 +206,7 @@ def test_convergence_has_a_logarithmic_scale_where_it_can():
     history = {"gap": np.geomspace(1, 1e-4, 30), "evidence": -np.geomspace(9, 3, 30)}
     page = recovery_page(a_summary(9, list("abc")), some_facts(history=history, converged=False))
     assert page.count("log scale") == 1
-    assert "gap, at last 0.0001" in page
+    assert "gap, at the end 0.0001" in page
     assert "Stopped after 30 iterations before it converged" in page
 
 

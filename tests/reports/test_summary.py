@@ -22,10 +22,10 @@ def a_table(n_rows, m, seed=0, rate=0.4):
 
 
 def summarised(table, cuts=(), **options):
-    gatherer = Summarizer([f"label {j}" for j in range(table[1].shape[1])], **options)
+    summarizer = Summarizer([f"label {j}" for j in range(table[1].shape[1])], **options)
     for start, stop in zip((0, *cuts), (*cuts, len(table[0])), strict=True):
-        gatherer.add(*(part[start:stop] for part in table))
-    return gatherer.finish()
+        summarizer.add(*(part[start:stop] for part in table))
+    return summarizer.finish()
 
 
 def assert_same(first, second):
@@ -125,17 +125,17 @@ def test_the_draw_is_uniform():
 )
 def test_bad_chunks_are_refused(change, message):
     table = [change.get(position, part) for position, part in enumerate(a_table(5, 3))]
-    gatherer = Summarizer(["label 0", "label 1", "label 2"])
+    summarizer = Summarizer(["label 0", "label 1", "label 2"])
     with pytest.raises(ValueError, match=message):
-        gatherer.add(*table)
+        summarizer.add(*table)
 
 
 def test_bounds_for_some_chunks_only_are_refused():
     table = a_table(4, 3)
-    gatherer = Summarizer("abc")
-    gatherer.add(*table)
+    summarizer = Summarizer("abc")
+    summarizer.add(*table)
     with pytest.raises(ValueError, match="for every chunk or for none"):
-        gatherer.add(*table[:4])
+        summarizer.add(*table[:4])
 
 
 def test_a_table_without_rows_is_refused():

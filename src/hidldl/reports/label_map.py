@@ -8,7 +8,7 @@ from scipy.linalg import eigh
 from hidldl.arrays import FloatArray
 
 FLOOR = 0.1
-"""Shares count at least this part of an even share, or zeros would be all that the map shows."""
+"""Shares below this part of an even share count as that much; otherwise zeros would dominate the map."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class LabelMap:
 
 
 def label_map(distributions: FloatArray) -> LabelMap | None:
-    """Principal components of centred log-ratios; None where there is nothing to draw a map from.
+    """Principal components of centred log-ratios; None where there are too few rows or labels, or nothing varies.
 
     The distance between two labels is, as far as two dimensions can show it, the standard deviation over rows of the
     logarithm of their ratio.

@@ -102,7 +102,7 @@ def plot_hidden_mass(model: Recoverer, *, ax: "Axes | None" = None) -> "Axes":
     >>> D_obs, observed = hide_labels(data.distributions, rate=0.5, random_state=0)
     >>> model = MeanFill().fit(data.features, D_obs, observed=observed)
     >>> ax = plot_hidden_mass(model, ax=Figure().subplots())
-    >>> int(sum(bar.get_height() for bar in ax.patches))  # every row is somewhere
+    >>> int(sum(bar.get_height() for bar in ax.patches))  # every row is in some bar
     50
     """
     _check_recoverer(model)
@@ -113,9 +113,9 @@ def plot_hidden_mass(model: Recoverer, *, ax: "Axes | None" = None) -> "Axes":
     ax.vlines(mass.mean(), 0, np.max(counts), color=TRUE_COLOR, ls="--", label=f"mean {mass.mean():.3f}")
     most = rows_that_lost_most(model.hidden_mass_, ROWS_NAMED)
     if len(most):
-        named = "\n".join(f"{_row_name(name)} {value:.3f}" for name, value in most.items())
+        names = "\n".join(f"{_row_name(name)} {value:.3f}" for name, value in most.items())
         marks = ax.plot(most, np.zeros(len(most)), "^", color=HIDDEN_COLOR, clip_on=False, zorder=3)
-        marks[0].set_label(f"lost most: {named}")
+        marks[0].set_label(f"lost most: {names}")
     ax.set(xlabel="share of the row that its hidden labels hold", ylabel="rows")
     legend_on_top(ax)
     tidy(ax)
@@ -123,7 +123,7 @@ def plot_hidden_mass(model: Recoverer, *, ax: "Axes | None" = None) -> "Axes":
 
 
 def plot_path(selection: Selection, *, ax: "Axes | None" = None, parameter: str | None = None) -> "Axes":
-    """What each value of a parameter lost in the re-hiding game, beyond what the choice lost.
+    """The loss of each value of a parameter in the re-hiding game, beyond the loss of the choice.
 
     The line joins candidates that differ from the choice in this parameter only; dots are the others. Bars are standard
     errors of the difference over rows.
@@ -178,7 +178,7 @@ def plot_path(selection: Selection, *, ax: "Axes | None" = None, parameter: str 
 
 
 def _axes(ax: "Axes | None", width: float = 6) -> "Axes":
-    # New axes belong to pyplot: that is how a notebook comes to show them, and without a display it draws just as well.
+    # New axes belong to pyplot, so that notebooks show them; pyplot needs no display to draw.
     return new_figure(width, 4, shown=True).subplots() if ax is None else ax
 
 
@@ -189,7 +189,7 @@ def _check_recoverer(model: Any) -> None:
 
 
 def _position(model: Recoverer, row: Any) -> int:
-    """Where a row of ``fit`` is."""
+    """The position of a row of ``fit``."""
     index = model.distributions_.index if isinstance(model.distributions_, pd.DataFrame) else None
     n_rows = len(model.distributions_)
     try:
@@ -231,6 +231,6 @@ def _places(ax: "Axes", selection: Selection, parameter: str) -> Callable[[Itera
     smallest, largest = values[0], values[-1]
     smallest_positive = next((value for value in values if value > 0), largest)
     if smallest >= 0 and largest > LARGEST_LINEAR_RATIO * smallest_positive:
-        # A zero is one step of the smallest size below the smallest.
+        # Zero lies one step below the smallest positive value.
         ax.set_xscale("log") if smallest > 0 else ax.set_xscale("symlog", linthresh=smallest_positive)
     return lambda some: np.array(list(some), dtype=np.float64)

@@ -21,19 +21,19 @@ MOST_PAIRS = 30
 MOST_LOST = 20
 """Rows in the table of those that lost most."""
 MOST_FIGURES = 120_000
-"""Figures behind the row picker: what keeps the page well below 1 MB."""
+"""Figures behind the row picker: few enough to keep the page well below 1 MB."""
 IN_TABLE_ORDER = 12
 """Up to that many labels keep their order, which may mean something; more are sorted by what they lost."""
 MOST_CANDIDATES = 40
-PICTURED = {c: 0x2400 + c for c in range(32)} | {127: 0x2421} | dict.fromkeys(range(128, 160), 0xFFFD)
-"""Control characters, which HTML forbids, by characters that picture them."""
+VISIBLE = {c: 0x2400 + c for c in range(32)} | {127: 0x2421} | dict.fromkeys(range(128, 160), 0xFFFD)
+"""Visible characters in place of control characters, which HTML forbids."""
 
 
 @dataclass(frozen=True)
 class Facts:
     """How a table was recovered: what the page says beside the figures.
 
-    ``notes`` tell what was guessed and decided; ``level`` is that of the intervals, if there are any.
+    ``notes`` are the guesses and decisions; ``level`` is that of the intervals, if there are any.
     """
 
     source: str
@@ -55,9 +55,9 @@ def recovery_page(summary: Summary, facts: Facts) -> str:
     --------
     >>> from hidldl.reports.recovery_page import Facts, recovery_page
     >>> from hidldl.reports.summary import Summarizer
-    >>> gatherer = Summarizer(["joy", "fear", "anger"])
-    >>> gatherer.add(["face 1"], [[0.6, 0.4, 0]], [[True, True, False]], [[0.3, 0.2, 0.5]])
-    >>> page = recovery_page(gatherer.finish(), Facts("faces.csv", "MeanFill", {}, 0.1, "hidldl recover faces.csv"))
+    >>> summarizer = Summarizer(["joy", "fear", "anger"])
+    >>> summarizer.add(["face 1"], [[0.6, 0.4, 0]], [[True, True, False]], [[0.3, 0.2, 0.5]])
+    >>> page = recovery_page(summarizer.finish(), Facts("faces.csv", "MeanFill", {}, 0.1, "hidldl recover faces.csv"))
     >>> "hold 50.0\\u00a0% of the row" in page
     True
     """
@@ -93,8 +93,8 @@ def recovery_page(summary: Summary, facts: Facts) -> str:
 
 
 def printable(text: object) -> str:
-    """The text without what no page may hold: control characters are pictured, half characters replaced."""
-    return str(text).translate(PICTURED).encode("utf-8", "replace").decode("utf-8")
+    """The text with visible characters in place of those that HTML forbids."""
+    return str(text).translate(VISIBLE).encode("utf-8", "replace").decode("utf-8")
 
 
 def _overall(summary: Summary) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def _overall(summary: Summary) -> dict[str, Any]:
 
 
 def _typical_half_width(rows: SampledRows) -> float | None:
-    """Half the median width of the intervals of hidden labels, in the rows that are a fair sample."""
+    """Half the median width of the intervals of hidden labels, in the uniform sample of rows."""
     if rows.low is None or rows.high is None:
         return None
     widths = (rows.high - rows.low)[~rows.observed & rows.in_sample[:, None]]
@@ -209,7 +209,7 @@ def _lost_rows(rows: SampledRows, labels: Sequence[str]) -> list[dict[str, Any]]
 
 
 def _picker(rows: SampledRows, labels: Sequence[str], digits: int) -> dict[str, Any]:
-    """What the script shows: percentages without their decimal point; a hidden label was handed in as null."""
+    """The rows for the script: percentages without their decimal point; null where a label was hidden."""
 
     def units(shares: FloatArray, digits: int = digits) -> list[Any]:
         return list(np.rint(np.clip(shares, 0, 1) * 10 ** (digits + 2)).astype(int).tolist())

@@ -1,7 +1,7 @@
 """What a report of a recovery needs, gathered chunk by chunk: a long table needs no more memory than a short one.
 
 Nothing depends on where the table is cut: shares are summed as integers, which have no rounding to accumulate, and
-every row draws its lot from one stream in the order of the table.
+every row draws its random number from one stream in the order of the table.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from hidldl.arrays import BoolArray, FloatArray, IntArray
 N_BINS = 20
 """Bins of 0.05 for the hidden mass of rows."""
 ONE = 2**32
-"""Shares are summed in units of 1 / ONE: far below what anybody reads, and two thousand million rows fit."""
+"""Shares are summed in units of 1 / ONE: far finer than any figure in a report, and two billion rows fit."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class SampledRows:
         if len(self) <= most:
             return self
         order = self.by_hidden_mass()
-        top, rest = order[: _for_their_mass(most)], np.sort(order[_for_their_mass(most) :])
+        top, rest = order[: _n_by_mass(most)], np.sort(order[_n_by_mass(most) :])
         spread = np.linspace(0, len(rest), most - len(top), endpoint=False).astype(int)
         return self.at(np.sort(np.concatenate([top, rest[spread]])))
 
@@ -124,10 +124,10 @@ class Summarizer:
     --------
     >>> import numpy as np
     >>> from hidldl.reports.summary import Summarizer
-    >>> gatherer = Summarizer(["joy", "fear", "anger"])
-    >>> gatherer.add(["first"], [[0.6, 0.4, np.nan]], [[True, True, False]], [[0.3, 0.2, 0.5]])
-    >>> gatherer.add(["second"], [[0.5, 0.2, 0.3]], [[True, True, True]], [[0.5, 0.2, 0.3]])
-    >>> summary = gatherer.finish()
+    >>> summarizer = Summarizer(["joy", "fear", "anger"])
+    >>> summarizer.add(["first"], [[0.6, 0.4, np.nan]], [[True, True, False]], [[0.3, 0.2, 0.5]])
+    >>> summarizer.add(["second"], [[0.5, 0.2, 0.3]], [[True, True, True]], [[0.5, 0.2, 0.3]])
+    >>> summary = summarizer.finish()
     >>> summary.hidden_mass
     array([0.  , 0.  , 0.25])
     >>> summary.rows.names
@@ -143,8 +143,8 @@ class Summarizer:
         self._both_hidden = np.zeros((m, m), np.int64)
         self._sums = {name: np.zeros(m, np.int64) for name in ("hidden_mass", "mean_handed_in", "mean_recovered")}
         self._histogram = np.zeros(N_BINS, np.int64)
-        self._kept: SampledRows | None = None
-        self._lots: FloatArray = np.empty(0)
+        self._pool: SampledRows | None = None
+        self._draws: FloatArray = np.empty(0)
 
     def add(
         self,
@@ -155,7 +155,7 @@ class Summarizer:
         low: Any = None,
         high: Any = None,
     ) -> None:
-        """The next rows of the table.
+        """Add the next rows of the table.
 
         Parameters
         ----------
@@ -174,7 +174,7 @@ class Summarizer:
             None if bound is None else self._matrix(bound, name, len(names))
             for name, bound in (("low", low), ("high", high))
         )
-        if self._kept is not None and len(names) and ((low is None) != (self._kept.low is None)):
+        if self._pool is not None and len(names) and ((low is None) != (self._pool.low is None)):
             raise ValueError("low and high were given for some chunks only; give them for every chunk or for none.")
         mass = self._count(handed_in, seen, D)
         if not len(names):
@@ -186,7 +186,7 @@ class Summarizer:
 
     def finish(self) -> Summary:
         """The summary of all rows that were added."""
-        if self._kept is None:
+        if self._pool is None:
             raise ValueError("no rows were added; a table without rows has no summary.")
         means = {name: sums / (ONE * self._n_rows) for name, sums in self._sums.items()}
         return Summary(
@@ -217,7 +217,7 @@ class Summarizer:
             raise ValueError(f"{name} has shape {matrix.shape}, but there are {n_rows} names and {m} labels.")
 
     def _count(self, handed_in: FloatArray, seen: BoolArray, D: FloatArray) -> FloatArray:
-        """Add the rows to the counts; their hidden mass."""
+        """Add the rows to the counts and return their hidden mass."""
         hidden = ~seen
         together = hidden.astype(np.float64)
         self._both_hidden += (together.T @ together).astype(np.int64)
@@ -231,32 +231,32 @@ class Summarizer:
         self._histogram += np.bincount(np.clip(mass * N_BINS // ONE, 0, N_BINS - 1), minlength=N_BINS)
         return mass / ONE
 
-    def _keep(self, chunk: SampledRows, lots: FloatArray) -> None:
-        """Keep what may still be in the sample; the chunk is thinned first, so that little is copied."""
-        chunk, lots = self._thinned(chunk, lots)
-        if self._kept is not None:
-            chunk, lots = _joined(self._kept, chunk), np.concatenate([self._lots, lots])
-        self._kept, self._lots = self._thinned(chunk, lots)
+    def _keep(self, chunk: SampledRows, draws: FloatArray) -> None:
+        """Keep the rows that may be in the final sample; the chunk is thinned first, so that little is copied."""
+        chunk, draws = self._thinned(chunk, draws)
+        if self._pool is not None:
+            chunk, draws = _joined(self._pool, chunk), np.concatenate([self._draws, draws])
+        self._pool, self._draws = self._thinned(chunk, draws)
 
-    def _thinned(self, rows: SampledRows, lots: FloatArray) -> tuple[SampledRows, FloatArray]:
-        top = rows.by_hidden_mass()[: _for_their_mass(self.most_rows)]
-        lucky = np.argsort(lots, kind="stable")[: self.most_rows]
+    def _thinned(self, rows: SampledRows, draws: FloatArray) -> tuple[SampledRows, FloatArray]:
+        top = rows.by_hidden_mass()[: _n_by_mass(self.most_rows)]
+        lucky = np.argsort(draws, kind="stable")[: self.most_rows]
         positions = np.union1d(top, lucky)
-        return rows.at(positions), lots[positions]
+        return rows.at(positions), draws[positions]
 
     def _sample(self) -> SampledRows:
-        assert self._kept is not None
-        n_top = _for_their_mass(self.most_rows)
+        assert self._pool is not None
+        n_top = _n_by_mass(self.most_rows)
         if self._n_rows <= self.most_rows:
-            return self._kept
-        in_sample = np.zeros(len(self._kept), bool)
-        in_sample[np.argsort(self._lots, kind="stable")[: self.most_rows - n_top]] = True
-        positions = np.union1d(self._kept.by_hidden_mass()[:n_top], np.flatnonzero(in_sample))
-        return replace(self._kept, in_sample=in_sample).at(positions)
+            return self._pool
+        in_sample = np.zeros(len(self._pool), bool)
+        in_sample[np.argsort(self._draws, kind="stable")[: self.most_rows - n_top]] = True
+        positions = np.union1d(self._pool.by_hidden_mass()[:n_top], np.flatnonzero(in_sample))
+        return replace(self._pool, in_sample=in_sample).at(positions)
 
 
-def _for_their_mass(most_rows: int) -> int:
-    """How many of the rows to look at are there because most of them was hidden."""
+def _n_by_mass(most_rows: int) -> int:
+    """How many rows of a sample are in it for their hidden mass."""
     return max(1, most_rows // 5)
 
 

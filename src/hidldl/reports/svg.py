@@ -16,11 +16,11 @@ from hidldl.arrays import FloatArray, IntArray
 Box: TypeAlias = tuple[float, float, float, float]
 """Left, top, right, bottom."""
 HEIGHT = 190
-"""Of the area that is drawn in, in pixels; the axis below it takes AXIS more."""
+"""Height of the plotting area in pixels; the axis below it takes AXIS more."""
 AXIS = 40
 FEW_NAMES = 12
 NARROW, WIDE = 320, 540
-"""The smallest map of a few or of many labels, for which names are kept apart; a larger one only draws them apart."""
+"""Width in pixels of the smallest map of a few or of many labels. Names that are apart there never overlap."""
 ASPECT = 0.8
 
 
@@ -34,12 +34,13 @@ class Scale:
 
     @classmethod
     def over(cls, values: FloatArray, *, log: bool = False, margin: float = 0.06) -> "Scale":
-        """A scale that holds the values with some air around them."""
+        """A scale that holds the values with a margin around them."""
         low, high = float(np.min(values)), float(np.max(values))
         if log:
             low, high = np.log10(low), np.log10(high)
-        air = margin * (high - low) or 0.5 * max(abs(high), 1e-3)
-        return cls(10 ** (low - air) if log else low - air, 10 ** (high + air) if log else high + air, log)
+        space = margin * (high - low) or 0.5 * max(abs(high), 1e-3)
+        low, high = low - space, high + space
+        return cls(10**low, 10**high, log) if log else cls(low, high)
 
     def at(self, value: float) -> float:
         """The fraction of the axis at which the value lies."""
@@ -113,8 +114,8 @@ def lines(series: Mapping[str, FloatArray], summary: str, *, log: bool) -> str:
     over = Scale(1, max(longest, 2))
     parts = []
     for i, values in enumerate(series.values()):
-        shown = _thinned(len(values))
-        x, y = [over.at(k + 1) for k in shown], [_y(scale, values[k]) for k in shown]
+        steps = _thinned(len(values))
+        x, y = [over.at(k + 1) for k in steps], [_y(scale, values[k]) for k in steps]
         parts.append(_path(x, y, f"line-{i % 4}"))
         parts.append(f'<circle class="dot" cx="{100 * x[-1]:.2f}%" cy="{y[-1]:.1f}" r="3.5"/>')
     ticks = [tick for tick in over.ticks(5) if tick == int(tick) and tick >= 1]
@@ -128,7 +129,7 @@ def label_scatter(positions: FloatArray, names: Sequence[str], summary: str) -> 
     width = NARROW if len(names) <= FEW_NAMES else WIDE
     height = ASPECT * width
     x, y = 0.5 + positions[:, 0] / (2 * reach), 0.5 - positions[:, 1] / (2 * reach * ASPECT)
-    placed: list[Box] = [
+    boxes: list[Box] = [
         (a * width - 4, b * height - 4, a * width + 4, b * height + 4) for a, b in zip(x, y, strict=True)
     ]
     parts = [
@@ -139,7 +140,7 @@ def label_scatter(positions: FloatArray, names: Sequence[str], summary: str) -> 
         at = f'x="{100 * x[j]:.2f}%" y="{100 * y[j]:.2f}%"'
         parts.append(f'<circle class="dot" cx="{100 * x[j]:.2f}%" cy="{100 * y[j]:.2f}%" r="4">{title}</circle>')
         short = names[j] if len(names[j]) <= 18 else names[j][:17] + "…"
-        spot = _free_spot((x[j] * width, y[j] * height), 7.2 * len(short), (width, height), placed)
+        spot = _free_spot((x[j] * width, y[j] * height), 7.2 * len(short), (width, height), boxes)
         if spot is not None:
             dx, dy, anchor = spot
             parts.append(
@@ -152,16 +153,16 @@ def label_scatter(positions: FloatArray, names: Sequence[str], summary: str) -> 
 
 
 def _free_spot(
-    dot: tuple[float, float], width: float, within: tuple[float, float], placed: list[Box]
+    dot: tuple[float, float], width: float, within: tuple[float, float], boxes: list[Box]
 ) -> tuple[int, int, str] | None:
-    """Where a name of that width fits beside its dot, right, left, above or below."""
+    """Where a name of that width fits beside its dot, right, left, above or below; its box joins the others."""
     x, y = dot
     for dx, dy, anchor in ((8, 4, "start"), (-8, 4, "end"), (0, -9, "middle"), (0, 18, "middle")):
         left = x + dx - width * {"start": 0, "middle": 0.5, "end": 1}[anchor]
         box = (left, y + dy - 11, left + width, y + dy + 3)
         inside = box[0] >= 0 and box[2] <= within[0] and box[1] >= 0 and box[3] <= within[1]
-        if inside and not any(_overlap(box, other) for other in placed):
-            placed.append(box)
+        if inside and not any(_overlap(box, other) for other in boxes):
+            boxes.append(box)
             return dx, dy, anchor
     return None
 
@@ -222,11 +223,11 @@ def _number_ticks(scale: Scale) -> list[tuple[float, str]]:
 
 def _apart(ticks: list[tuple[float, str]], chosen: int) -> list[tuple[float, str]]:
     """The ticks whose texts do not touch in a box as narrow as a phone; the chosen one always."""
-    kept: list[tuple[float, str]] = []
+    result: list[tuple[float, str]] = []
     for tick in (ticks[chosen], *ticks):
-        if all(abs(tick[0] - other[0]) > 0.016 * (len(tick[1]) + len(other[1])) for other in kept):
-            kept.append(tick)
-    return kept
+        if all(abs(tick[0] - other[0]) > 0.016 * (len(tick[1]) + len(other[1])) for other in result):
+            result.append(tick)
+    return result
 
 
 def _thinned(n: int, most: int = 200) -> list[int]:

@@ -4,11 +4,11 @@
   const root = document.documentElement, theme = at("theme");
   const systemIsDark = matchMedia("(prefers-color-scheme: dark)");
   const isDark = () => (root.dataset.theme ?? (systemIsDark.matches ? "dark" : "light")) === "dark";
-  const tellTheme = () => { theme.textContent = isDark() ? "Light theme" : "Dark theme"; };
-  theme.addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; tellTheme(); });
-  systemIsDark.addEventListener("change", tellTheme);
+  const nameTheme = () => { theme.textContent = isDark() ? "Light theme" : "Dark theme"; };
+  theme.addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; nameTheme(); });
+  systemIsDark.addEventListener("change", nameTheme);
   theme.hidden = false;
-  tellTheme();
+  nameTheme();
 
   // Shares are whole numbers of the smallest unit that is shown, masses of a tenth of a percent: nothing is rounded twice.
   const { labels, digits, rows: table } = JSON.parse(at("rows-data").textContent);
@@ -18,9 +18,9 @@
   const whole = 10 ** (digits + 2);
   const tenths = mass => (mass / 10).toFixed(1) + "\u00a0%";
   const element = (tag, properties = {}, ...children) => {
-    const made = Object.assign(document.createElement(tag), properties);
-    made.append(...children);
-    return made;
+    const node = Object.assign(document.createElement(tag), properties);
+    node.append(...children);
+    return node;
   };
   const isolated = text => "\u2068" + text + "\u2069";
   const titled = row => row.name === String(row.number) ? "row " + row.number : isolated(row.name);
@@ -29,10 +29,10 @@
   function bars(row, j, scale) {
     const pair = element("span", { className: row.low ? "pair with-interval" : "pair" });
     const bar = (className, units) => {
-      const made = element("i", { className });
-      made.style.width = 100 * units / scale + "%";
-      if (!units) made.style.visibility = "hidden";
-      return made;
+      const node = element("i", { className });
+      node.style.width = 100 * units / scale + "%";
+      if (!units) node.style.visibility = "hidden";
+      return node;
     };
     pair.setAttribute("aria-hidden", "true");
     pair.append(row.handedIn[j] === null ? element("i", { className: "gap" }) : bar("handed", row.handedIn[j]), bar("recovered", row.recovered[j]));
@@ -59,7 +59,7 @@
     const scale = Math.min(whole, whole / 20 * Math.ceil(Math.max(1, ...row.recovered, ...row.handedIn, ...(row.high ?? [])) / (whole / 20)));
     const hidden = row.handedIn.filter(share => share === null).length;
     at("row-name").textContent = titled(row);
-    at("row-said").textContent = `Row ${row.number.toLocaleString("en")}: ` + (hidden
+    at("row-text").textContent = `Row ${row.number.toLocaleString("en")}: ` + (hidden
       ? `${hidden} of ${labels.length} labels ${hidden === 1 ? "was" : "were"} hidden and ${hidden === 1 ? "holds" : "hold"} ${tenths(row.mass)}; what was seen is really ${tenths(1000 - row.mass)} of the row.`
       : "nothing was hidden.");
     at("row-scale").textContent = "bars from 0 to " + percent(scale, 0);
