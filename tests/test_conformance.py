@@ -1,4 +1,4 @@
-"""What every estimator promises, checked for each one that the package exports."""
+"""What every estimator promises, checked for each one in the registry, also of other packages that are installed."""
 
 import pickle
 import warnings
@@ -29,9 +29,6 @@ from hidldl import (
     hide_labels,
     make_distributions,
 )
-
-# Methods of the incomplete setting fit the observed degrees themselves; they promise the simplex, not proportions.
-BELIEVES_DEGREES = {IncomLDL, IncomLDLProx, LDLLDM, WInLDL}
 
 # Random groups and starts (LDLLDM), folds and posterior draws (BayesHidLDL), labels that are hidden again (SelfTuned).
 DRAWS_BY_POSITION = {LDLLDM, BayesHidLDL, SelfTuned}
@@ -98,13 +95,69 @@ def test_recovered_rows_keep_what_was_observed(kind, problem, scale):
     X, D_obs, observed = problem
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        D = seeded(kind, max_iter=10).fit(scale * X, D_obs, observed=observed).distributions_
+        model = seeded(kind, max_iter=10).fit(scale * X, D_obs, observed=observed)
+    D = model.distributions_
     assert (D >= 0).all()
     assert np.allclose(D.sum(axis=1), 1, rtol=0, atol=1e-9)
-    if kind in BELIEVES_DEGREES:
+    if model.keeps_proportions:
+        check_proportions(D, D_obs, observed)
+
+
+def check_proportions(D, D_obs, observed):
+    """What is observed keeps its proportions; rows in which nothing is observed have none to keep."""
+    known = observed.any(axis=1)
+    seen = np.where(observed, D, 0)[known]
+    assert np.allclose(seen / seen.sum(axis=1, keepdims=True), D_obs[known], rtol=1e-9, atol=1e-15)
+
+
+@every_recoverer
+def test_new_rows_keep_the_proportions_of_the_labels_that_they_have(kind, hidden):
+    model = fit(kind, hidden)
+    rng = np.random.default_rng(0)
+    X = hidden.X + 0.1 * rng.normal(size=hidden.X.shape)
+    observed = hidden.observed.copy()
+    observed[:5] = False
+    P = model.predict(X, np.where(observed, hidden.D_obs, np.nan))
+    assert (P >= 0).all()
+    assert np.allclose(P.sum(axis=1), 1, rtol=0, atol=1e-9)
+    check_proportions(P, hidden.D_obs, observed)
+    assert np.allclose(P[:5], model.predict(X)[:5])
+    assert np.array_equal(P, model.predict(X, hidden.D_obs, observed))
+
+
+@every_recoverer
+def test_labels_of_new_rows_that_do_not_fit_are_refused(kind, hidden):
+    model = fit(kind, hidden)
+    with pytest.raises(ValueError, match="D_obs is None"):
+        model.predict(hidden.X, observed=hidden.observed)
+    with pytest.raises(ValueError, match="4 labels but the model was fitted with 5"):
+        model.predict(hidden.X, np.full((60, 4), 0.25), np.ones((60, 4), bool))
+    with pytest.raises(ValueError, match="X has 59 rows"):
+        model.predict(hidden.X[1:], hidden.D_obs, hidden.observed)
+
+
+@every_recoverer
+def test_intervals_and_samples_come_from_those_that_have_them(kind, hidden):
+    model = fit(kind, hidden)
+    if not model.has_intervals:
+        with pytest.raises(TypeError, match="has no intervals"):
+            model.intervals()
+        with pytest.raises(TypeError, match="has no intervals"):
+            model.sample(2)
         return
-    seen = np.where(observed, D, 0)
-    assert np.allclose(seen / seen.sum(axis=1, keepdims=True), D_obs, rtol=1e-9, atol=1e-15)
+    low, high, mass_low, mass_high = model.intervals(0.8)
+    assert (low <= high).all()
+    assert (mass_low <= mass_high).all()
+    assert np.allclose(model.sample(2, random_state=0).sum(axis=2), 1)
+
+
+@every_recoverer
+def test_a_recoverer_says_which_parameters_it_used(kind, hidden):
+    model = fit(kind, hidden)
+    assert not {"n_jobs", "verbose"} & model.parameters_.keys()
+    assert "auto" not in [value for value in model.parameters_.values() if isinstance(value, str)]
+    if model.tunes_itself:
+        assert model.selection_ is None or set(model.selection_.chosen) <= model.parameters_.keys()
 
 
 @every_estimator
@@ -200,7 +253,8 @@ def test_fit_leaves_parameters_and_data_alone(kind, hidden):
 def test_a_search_over_parameters_works(kind, hidden):
     target = hidden.D if kind in LEARNERS else np.where(hidden.observed, hidden.D_obs, np.nan)
     values = {"max_iter": [2, 20], "var_smoothing": [0.01, 0.1], "n_draws": [1, 2]}
-    grid = next({name: values[name]} for name in values if name in kind().get_params())
+    parameters = kind().get_params(deep=False)
+    grid = next(({name: values[name]} for name in values if name in parameters), {n: [v] for n, v in parameters.items()})
     search = GridSearchCV(seeded(kind), grid, cv=3, error_score="raise")
     search.fit(hidden.X, target)
     assert 0 < search.best_score_ <= 1

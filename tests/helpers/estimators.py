@@ -1,4 +1,4 @@
-"""Every estimator that the package exports, and its disguise for scikit-learn's own checks.
+"""Every estimator in the registry of methods, and its disguise for scikit-learn's own checks.
 
 scikit-learn's checks hand class labels or numbers as ``y``. The disguise turns them into distributions over three
 labels and calls the second argument ``y``; it changes nothing else, so that each check runs on the estimator's own
@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-import hidldl
-from hidldl.base import Learner, Recoverer
+from hidldl.methods import all_methods
 
-_PUBLIC = [getattr(hidldl, name) for name in hidldl.__all__ if name not in ("Learner", "Recoverer")]
-RECOVERERS = [thing for thing in _PUBLIC if inspect.isclass(thing) and issubclass(thing, Recoverer)]
-LEARNERS = [thing for thing in _PUBLIC if inspect.isclass(thing) and issubclass(thing, Learner)]
+RECOVERERS = [method.kind for method in all_methods() if method.role != "learner"]
+LEARNERS = [method.kind for method in all_methods("learner")]
 ESTIMATORS = RECOVERERS + LEARNERS
 
 

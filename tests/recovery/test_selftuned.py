@@ -1,7 +1,8 @@
 import numpy as np
+import pandas as pd
 import pytest
 
-from hidldl import HidLDL, IncomLDL, MeanFill, SelfTuned, hide_labels, make_distributions, score
+from hidldl import BayesHidLDL, HidLDL, IncomLDL, MeanFill, SelfTuned, hide_labels, make_distributions, score
 
 
 @pytest.fixture(scope="module")
@@ -107,3 +108,20 @@ def test_sigma_auto_is_the_median_distance_between_neighbours(problem):
     assert model.sigma_ == pytest.approx(50 * HidLDL(sigma="auto").fit(X, D_obs, observed).sigma_)
     given = HidLDL(sigma=model.sigma_).fit(50 * X, D_obs, observed)
     assert np.array_equal(model.raw_distributions_, given.raw_distributions_)
+
+
+def test_a_tuned_recoverer_can_do_what_the_recoverer_can(hidden):
+    given = {"ridge": 10.0, "width": 1.0, "standardize": True, "prior_rows": 1.0}
+    inner = BayesHidLDL(nu=64.0, **given, random_state=0)
+    tuned = SelfTuned(inner, {"nu": [64.0]}, random_state=0)
+    assert tuned.has_intervals
+    assert not SelfTuned(HidLDL(constraint=False)).keeps_proportions
+    index = [f"row {i}" for i in range(60)]
+    D_obs = pd.DataFrame(np.where(hidden.observed, hidden.D_obs, np.nan), index=index, columns=list("vwxyz"))
+    tuned.fit(hidden.X, D_obs)
+    alone = inner.fit(hidden.X, D_obs)
+    assert tuned.intervals(0.9).low.equals(alone.intervals(0.9).low)
+    assert tuned.intervals(0.9).hidden_mass_low.index.tolist() == index
+    assert np.array_equal(tuned.sample(2, random_state=1), alone.sample(2, random_state=1))
+    assert tuned.predict(hidden.X, D_obs).equals(alone.predict(hidden.X, D_obs))
+    assert (tuned.method_name, tuned.parameters_) == ("BayesHidLDL", alone.parameters_)

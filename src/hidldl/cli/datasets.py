@@ -66,14 +66,16 @@ def fetch(names: tuple[str, ...], everything: bool) -> None:
     from hidldl.datasets.files import fetch as fetch_file
     from hidldl.datasets.registry import FILES
     from hidldl.errors import DatasetUnavailableError
+    from hidldl.progress import shown
 
     if everything == bool(names):
         raise click.UsageError("Name some datasets, or use --all.")
     failures = 0
-    at_terminal = sys.stderr.isatty()
     for entry in list(FILES.values()) if everything else [_entry(name) for name in names]:
         try:
-            click.echo(f"{entry.name}: {fetch_file(entry, progress=at_terminal)}")
+            with shown(sys.stderr.isatty()) as progress:
+                path = fetch_file(entry, progress=progress)
+            click.echo(f"{entry.name}: {path}")
         except DatasetUnavailableError as error:
             failures += 1
             click.echo(f"{entry.name}: {error}", err=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hidldl.datasets.registry import DatasetFile
 from hidldl.errors import DatasetUnavailableError
+from hidldl.progress import Progress, silent
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ def locate(entry: DatasetFile) -> Path | None:
     return next((path for path in paths if path.is_file()), None)
 
 
-def fetch(entry: DatasetFile, *, progress: bool = False) -> Path:
+def fetch(entry: DatasetFile, *, progress: Progress = silent) -> Path:
     """The verified file's path; downloads it into the cache if it is not here."""
     path = locate(entry)
     if path is None:
@@ -46,7 +47,7 @@ def fetch(entry: DatasetFile, *, progress: bool = False) -> Path:
     return path
 
 
-def _download(entry: DatasetFile, *, progress: bool) -> Path:
+def _download(entry: DatasetFile, *, progress: Progress) -> Path:
     import pooch
 
     folder = cache_folder()
@@ -55,7 +56,8 @@ def _download(entry: DatasetFile, *, progress: bool) -> Path:
         # Next to its destination, so that the verified file takes its place in one step.
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             arrived = Path(scratch) / entry.file
-            pooch.HTTPDownloader(progressbar=progress)(entry.url, str(arrived), None)
+            bar = _Download(f"downloading {entry.name}", progress)
+            pooch.HTTPDownloader(progressbar=bar)(entry.url, str(arrived), None)
             if not entry.matches(arrived.read_bytes()):
                 raise DatasetUnavailableError(
                     f"what {entry.url} sent is not the published file (expected {entry.checksum})"
@@ -70,3 +72,22 @@ def _download(entry: DatasetFile, *, progress: bool) -> Path:
             f"Get {entry.file} from {entry.url} ({entry.checksum}) and put it into {folder}, or set the environment "
             f"variable {DATA_VARIABLE} to the folder that holds it."
         ) from None
+
+
+class _Download:
+    """A progress bar as pooch wants it."""
+
+    total: float | None = None
+
+    def __init__(self, words: str, progress: Progress) -> None:
+        self.words, self.progress, self.done = words, progress, 0
+
+    def update(self, n_bytes: int) -> None:
+        self.done += n_bytes
+        self.progress(self.done, self.total, self.words)
+
+    def reset(self) -> None:
+        self.done = 0
+
+    def close(self) -> None:
+        """There is nothing to close."""
