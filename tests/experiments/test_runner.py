@@ -2,10 +2,13 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
 import time
+from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,6 +16,7 @@ import pytest
 
 from hidldl import (
     SABFGS,
+    BayesHidLDL,
     HidLDL,
     IncomLDL,
     MeanFill,
@@ -24,9 +28,11 @@ from hidldl import (
     reproduce,
     score,
 )
+from hidldl import methods as registry
 from hidldl.base import Learner
 from hidldl.experiments import protocol
-from hidldl.experiments.protocol import Condition, Evaluation, Experiment, Method, register_dataset
+from hidldl.experiments.code_version import code_version
+from hidldl.experiments.protocol import Condition, Contender, Evaluation, Experiment, register_dataset
 from hidldl.experiments.runner import run
 from hidldl.experiments.store import Store
 
@@ -37,6 +43,12 @@ def small():
 
 def other():
     return make_distributions(n_rows=50, n_features=5, n_labels=3, random_state=1)
+
+
+def votes():
+    data = make_distributions(n_rows=80, n_features=3, n_labels=5, random_state=2)
+    rng = np.random.default_rng(0)
+    return replace(data, distributions=np.array([rng.multinomial(6, row) / 6 for row in data.distributions]))
 
 
 class Broken(Learner):
@@ -50,10 +62,10 @@ class Broken(Learner):
 
 
 METHODS = (
-    Method.of("HidLDL", HidLDL(), (0.5, 2.0, 8.0)),
-    Method.of("IncomLDL", IncomLDL(), (0.1, 1.0)),
-    Method.of("MeanFill", MeanFill()),
-    Method.of("PT-Bayes", PTBayes()),
+    Contender.of("HidLDL", HidLDL(), (0.5, 2.0, 8.0)),
+    Contender.of("IncomLDL", IncomLDL(), (0.1, 1.0)),
+    Contender.of("MeanFill", MeanFill()),
+    Contender.of("PT-Bayes", PTBayes()),
 )
 NUMBERS = ["key", "status", "chebyshev", "clark", "canberra", "kl", "cosine", "intersection", "alpha", "iterations"]
 
@@ -65,7 +77,7 @@ def experiment(setting="recovery", methods=METHODS, repetitions=2):
 @pytest.fixture(autouse=True)
 def _datasets(monkeypatch):
     monkeypatch.setattr(protocol, "_registered_datasets", {})
-    monkeypatch.setattr(protocol, "_registered_methods", {})
+    monkeypatch.setattr(registry, "_registered", {})
     register_dataset("small", small)
     register_dataset("other", other)
 
@@ -83,14 +95,14 @@ class TestProtocol:
     def test_a_key_depends_on_all_that_decides_the_result_and_not_on_the_name(self):
         condition = Condition("recovery", "small", 0.5, 0)
         keys = [
-            Evaluation(condition, Method.of("a", HidLDL(alpha=1.0))).key,
-            Evaluation(condition, Method.of("a", HidLDL(alpha=2.0))).key,
-            Evaluation(condition, Method.of("a", HidLDL(alpha=1.0), (1.0,))).key,
-            Evaluation(condition, Method.of("a", MeanFill())).key,
-            Evaluation(Condition("predictive", "small", 0.5, 0), Method.of("a", HidLDL(alpha=1.0))).key,
+            Evaluation(condition, Contender.of("a", HidLDL(alpha=1.0))).key,
+            Evaluation(condition, Contender.of("a", HidLDL(alpha=2.0))).key,
+            Evaluation(condition, Contender.of("a", HidLDL(alpha=1.0), (1.0,))).key,
+            Evaluation(condition, Contender.of("a", MeanFill())).key,
+            Evaluation(Condition("predictive", "small", 0.5, 0), Contender.of("a", HidLDL(alpha=1.0))).key,
         ]
         assert len(set(keys)) == 5
-        assert Evaluation(condition, Method.of("b", HidLDL(alpha=1.0))).key == keys[0]
+        assert Evaluation(condition, Contender.of("b", HidLDL(alpha=1.0))).key == keys[0]
 
     def test_seeds_depend_on_dataset_rate_and_repetition_only(self):
         seeds = {
@@ -150,9 +162,125 @@ def test_adding_a_method_changes_no_other_result(tmp_path):
     pd.testing.assert_frame_equal(kept, numbers(few), check_exact=True)
 
 
+class Counted(BayesHidLDL):
+    """A method that counts its fits."""
+
+    fits = 0
+
+    def fit(self, X, D_obs, observed=None):
+        type(self).fits += 1
+        return super().fit(X, D_obs, observed)
+
+
+def given_bayes(kind=BayesHidLDL):
+    return kind(nu=50.0, ridge=1.0, width=1.0, standardize=True, prior_rows=1.0)
+
+
+def test_contenders_that_differ_in_the_rows_scored_share_a_fit(tmp_path, monkeypatch):
+    monkeypatch.setattr(Counted, "fits", 0)
+    data = votes()
+    register_dataset("votes", votes)
+    model = given_bayes(Counted)
+    contenders = (
+        Contender.of("raw", model),
+        Contender.of("MeanFill", MeanFill()),
+        Contender.of("public", model, rows="public"),
+        Contender.of("relative", model, rows="relative"),
+    )
+    store = Store(tmp_path / "results.sqlite")
+    run([Experiment("rows", "recovery", ("votes",), (0.5,), contenders, 1)], store)
+    assert Counted.fits == 1
+    results = store.results().set_index("method")
+    seed = int(results["seed"].iloc[0])
+    D_obs, observed = hide_labels(data.distributions, rate=0.5, random_state=seed)
+    alone = given_bayes().set_params(random_state=seed).fit(data.features, D_obs, observed)
+    expected = score(data.distributions, alone.distributions_)
+    assert results.loc["public", "clark"] == pytest.approx(expected["clark"], rel=1e-9)
+    alone.set_params(estimate="relative")
+    expected = score(data.distributions, alone.predict(data.features, D_obs, observed))
+    assert results.loc["relative", "clark"] == pytest.approx(expected["clark"], rel=1e-9)
+    assert results.loc["relative", "clark"] != results.loc["public", "clark"]
+
+
+def test_the_coverage_of_intervals_is_on_record(tmp_path):
+    contenders = (Contender.of("with", given_bayes(), interval_level=0.9), Contender.of("without", given_bayes()))
+    store = Store(tmp_path / "results.sqlite")
+    run([Experiment("coverage", "recovery", ("small",), (0.5,), contenders, 1)], store)
+    results = store.results().set_index("method")
+    data, seed = small(), int(results["seed"].iloc[0])
+    D_obs, observed = hide_labels(data.distributions, rate=0.5, random_state=seed)
+    low, high, *_ = given_bayes().set_params(random_state=seed).fit(data.features, D_obs, observed).intervals(0.9)
+    inside = ((low <= data.distributions) & (data.distributions <= high))[~observed].mean()
+    assert results.loc["with", "degrees_held"] == pytest.approx(inside, abs=1e-9)
+    assert 0 < results.loc["with", "masses_held"] <= 1
+    assert np.isnan(results.loc["without", "degrees_held"])
+    assert results.loc["with", "chebyshev"] == results.loc["without", "chebyshev"]
+
+
+def test_a_contender_may_predict_by_itself(tmp_path):
+    store = Store(tmp_path / "results.sqlite")
+    run([experiment("predictive", (Contender.of("own", given_bayes(), predicts=True),), 1)], store)
+    row = store.results().query("dataset == 'small' and rate == 0.4").iloc[0]
+    data, seed = small(), int(row["seed"])
+    D_obs, observed = hide_labels(data.distributions, rate=0.4, random_state=seed)
+    order = np.random.default_rng(seed).permutation(60)
+    test, train = order[:12], order[12:]
+    model = given_bayes().set_params(random_state=seed).fit(data.features[train], D_obs[train], observed[train])
+    expected = score(data.distributions[test], model.predict(data.features[test]))
+    assert row["chebyshev"] == pytest.approx(expected["chebyshev"], rel=1e-9)
+
+
+def test_progress_says_what_is_done(tmp_path):
+    told = []
+    run(
+        [experiment(methods=METHODS[2:3], repetitions=1)],
+        Store(tmp_path / "s.sqlite"),
+        progress=lambda *a: told.append(a),
+    )
+    assert [done for done, _, _ in told] == [1, 2, 3, 4]
+    assert {total for _, total, _ in told} == {4}
+    assert "recovery small 40 % #1" in {words for _, _, words in told}
+
+
+def test_a_store_of_an_older_version_can_be_read_and_written(tmp_path):
+    path = tmp_path / "old.sqlite"
+    run([experiment(methods=METHODS[2:3], repetitions=1)], Store(path))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for column in ("degrees_held", "masses_held"):
+            connection.execute(f"ALTER TABLE evaluations DROP COLUMN {column}")
+    store = Store(path)
+    assert store.results()["degrees_held"].isna().all()
+    assert run([experiment(methods=METHODS[2:3], repetitions=2)], store) == 4
+    assert len(store.results()) == 8
+
+
+def test_a_result_of_other_code_is_not_shown_and_is_run_again(tmp_path, monkeypatch):
+    store = Store(tmp_path / "results.sqlite")
+    assert run([experiment(methods=METHODS[2:], repetitions=1)], store) == 8
+    monkeypatch.setattr(protocol, "code_version", lambda of: "new" if of is MeanFill else code_version(of))
+    shown = store.results([experiment(methods=METHODS[2:], repetitions=1)])
+    assert set(shown["method"]) == {"PT-Bayes"}
+    assert run([experiment(methods=METHODS[2:], repetitions=1)], store) == 4
+
+
+def test_results_have_the_titles_of_the_experiment_that_asks(tmp_path):
+    store = Store(tmp_path / "results.sqlite")
+    run([experiment(methods=(Contender.of("first", MeanFill()),), repetitions=1)], store)
+    renamed = experiment(methods=(Contender.of("second", MeanFill()),), repetitions=1)
+    assert run([renamed], store) == 0
+    assert set(store.results([renamed])["method"]) == {"second"}
+
+
+def test_without_the_unix_module_memory_is_not_recorded(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "resource", None)
+    store = Store(tmp_path / "results.sqlite")
+    run([experiment(methods=METHODS[2:3], repetitions=1)], store)
+    assert store.results()["peak_memory_mb"].isna().all()
+
+
 def test_a_failing_method_is_a_row_with_its_traceback_and_can_be_tried_again(tmp_path):
     store = Store(tmp_path / "results.sqlite")
-    broken = experiment(methods=(Method.of("Broken", Broken()), METHODS[2]), repetitions=1)
+    broken = experiment(methods=(Contender.of("Broken", Broken()), METHODS[2]), repetitions=1)
     run([broken], store)
     results = store.results()
     assert set(results.query("method == 'MeanFill'")["status"]) == {"done"}
@@ -165,7 +293,7 @@ def test_a_failing_method_is_a_row_with_its_traceback_and_can_be_tried_again(tmp
 
 def test_a_method_that_holds_another_runs_too(tmp_path):
     tuned = SelfTuned(IncomLDL(), {"alpha": [1e-3, 1e-1]}, n_draws=1)
-    experiment = Experiment("nested", "recovery", ("small",), (0.5,), (Method.of("tuned", tuned),), 1)
+    experiment = Experiment("nested", "recovery", ("small",), (0.5,), (Contender.of("tuned", tuned),), 1)
     store = Store(tmp_path / "store.sqlite")
     run([experiment], store)
     assert list(store.results()["status"]) == ["done"]
@@ -218,7 +346,8 @@ def test_a_run_that_is_killed_twenty_times_ends_with_the_same_rows(tmp_path):
                 known = numbers(undisturbed)[lambda frame, keys=rows["key"]: frame["key"].isin(keys)]
                 assert rows.fillna(-1).to_dict() == known.reset_index(drop=True).fillna(-1).to_dict()
         else:
-            finished = process.wait() == 0
+            assert process.wait() == 0
+            finished = True
     pd.testing.assert_frame_equal(numbers(Store(path)), numbers(undisturbed), check_exact=True)
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from hidldl import reproduce
-from hidldl.reports.comparison import compare, summary, to_csv, to_latex, to_markdown
+from hidldl.reports.comparison import comparison_of, summary, to_csv, to_latex, to_markdown
 from hidldl.reports.page import Part, render_page
 from hidldl.reports.paper_plots import rank_figure, rate_figure
 
@@ -37,7 +37,7 @@ def results():
 @pytest.fixture
 def comparison(results):
     paper = pd.DataFrame({"dataset": ["first", "first"], "method": ["ours", "a"], "mean": [0.1, 0.25]})
-    return compare(
+    return comparison_of(
         results,
         "chebyshev",
         title="Chebyshev, 50 % hidden",
@@ -107,7 +107,7 @@ def test_a_failure_is_a_gap_not_a_number(results):
     broken = results["method"].eq("a") & results["dataset"].eq("first")
     results.loc[broken, "status"] = "failed"
     results.loc[broken, "chebyshev"] = np.nan
-    made = compare(
+    made = comparison_of(
         results, "chebyshev", title="t", ours="ours", datasets=("first", "second"), methods=("ours", "a", "b_1")
     )
     assert np.isnan(made.means.loc["first", "a"])

@@ -1,16 +1,20 @@
 """``hidldl reproduce``: the paper's tables and figures from one command."""
 
+import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from hidldl.cli.errors import Stopped, WrongInput, one_line_errors
+
 if TYPE_CHECKING:
-    from hidldl.experiments.runner import Progress
-    from hidldl.experiments.store import Store
+    import pandas as pd
+
+    from hidldl.progress import Progress
 
 TABLE_NUMBERS = ("1", "2", "3", "A2", "A3", "A4", "A5", "A6")
 FIGURE_NUMBERS = ("2", "3", "A1", "A2", "residuals")
@@ -52,7 +56,8 @@ def reproduce(
     stopped, and nothing is run twice. Datasets are those that 'hidldl datasets' finds here.
     """
     from hidldl.datasets.registry import FILES, find_entry
-    from hidldl.experiments.reproduction import reproduce as write_all
+    from hidldl.experiments.reproduce import needed_experiments
+    from hidldl.experiments.reproduce import reproduce as write_all
     from hidldl.experiments.store import Store
 
     if everything or not (tables or figures):
@@ -68,51 +73,42 @@ def reproduce(
         repetitions = min(repetitions, 2)
         chosen = tuple(name for name in chosen or _here() if name != QUICK_WITHOUT)
     if not (chosen or _here()):
-        raise click.ClickException("none of the paper's datasets is here; 'hidldl datasets fetch --all' gets them.")
-    try:
-        with progress_bar() as show:
-            page = write_all(
-                output,
-                tables=tables,
-                figures=figures,
-                datasets=chosen,
-                repetitions=repetitions,
-                n_jobs=jobs,
-                retry_failed=retry_failed,
-                report=show,
-                command=" ".join(["hidldl", *sys.argv[1:]]),
-            )
-    except ImportError as error:
-        raise click.ClickException(str(error)) from error
-    tell_failures(Store(output / "results.sqlite"))
+        raise WrongInput("none of the paper's datasets is here; 'hidldl datasets fetch --all' gets them.")
+    with resumable() as progress:
+        page = write_all(
+            output,
+            tables=tables,
+            figures=figures,
+            datasets=chosen,
+            repetitions=repetitions,
+            n_jobs=jobs,
+            retry_failed=retry_failed,
+            progress=progress,
+            command=" ".join(["hidldl", *sys.argv[1:]]),
+        )
+    experiments = needed_experiments(tables, figures, repetitions, chosen)
+    tell_failures(Store(output / "results.sqlite").results(experiments))
     click.echo(f"Open {page}")
 
 
 @contextmanager
-def progress_bar() -> "Iterator[Callable[[Progress], None]]":
-    """A bar that says what was finished last and how long is left; Ctrl-C ends it with how to go on."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+def resumable() -> "Iterator[Progress]":
+    """Progress for work that can go on later: who interrupts it learns how, and errors are one line."""
+    from hidldl.progress import shown
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bar(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("starting", total=None)
-
-        def show(progress: "Progress") -> None:
-            last = progress.last
-            what = f"{last.setting} {last.dataset} {last.rate:.0%} #{last.repetition + 1}"
-            bar.update(task, description=f"{what:<36}", completed=progress.done, total=progress.total)
-
+    with one_line_errors():
         try:
-            yield show
-        except KeyboardInterrupt:
-            raise click.ClickException("interrupted; run the same command again to go on where it stopped.") from None
+            with shown(sys.stderr.isatty()) as progress:
+                yield progress
+        except (KeyboardInterrupt, Stopped) as stop:
+            click.echo("Interrupted; run the same command again to go on where it stopped.", err=True)
+            number = signal.SIGINT if isinstance(stop, KeyboardInterrupt) else stop.args[0]
+            raise click.exceptions.Exit(128 + number) from None
 
 
-def tell_failures(store: "Store") -> None:
+def tell_failures(results: "pd.DataFrame") -> None:
     """One line about evaluations that failed, with an example."""
-    failed = store.results().query("status == 'failed'")
+    failed = results[results["status"] == "failed"]
     if len(failed):
         first = failed.iloc[0]
         reason = first["traceback"].strip().splitlines()[-1]

@@ -7,6 +7,7 @@ import numpy as np
 from hidldl.arrays import FloatArray
 from hidldl.datasets.loading import load_dataset
 from hidldl.experiments.paper import ALPHAS
+from hidldl.experiments.protocol import Condition
 from hidldl.hiding import hide_labels
 from hidldl.learners.ldllrr import LDLLRR
 from hidldl.metrics import MEASURES
@@ -14,10 +15,11 @@ from hidldl.recovery.hidldl import HidLDL
 from hidldl.recovery.incomldl import IncomLDL
 
 
-def typical_row(dataset: str, rate: float = 0.5, seed: int = 0) -> dict[str, FloatArray]:
+def typical_row(dataset: str, rate: float = 0.5, repetition: int = 0) -> dict[str, FloatArray]:
     """A row of the dataset whose recovery by HidLDL is of median quality, as several methods recover it."""
     data = load_dataset(dataset)
     truth = np.asarray(data.distributions)
+    seed = Condition("recovery", dataset, rate, repetition).seed
     D_obs, observed = hide_labels(truth, rate=rate, random_state=seed)
     chebyshev = MEASURES["chebyshev"]
     with warnings.catch_warnings():
@@ -36,9 +38,10 @@ def typical_row(dataset: str, rate: float = 0.5, seed: int = 0) -> dict[str, Flo
     return {name: matrix[row] for name, matrix in matrices.items()}
 
 
-def residuals(dataset: str, rate: float = 0.5, seed: int = 0) -> dict[str, FloatArray]:
+def residuals(dataset: str, rate: float = 0.5, repetition: int = 0) -> dict[str, FloatArray]:
     """Algorithm 1's residuals on the dataset with HidLDL's default parameters."""
     data = load_dataset(dataset)
+    seed = Condition("recovery", dataset, rate, repetition).seed
     D_obs, observed = hide_labels(data.distributions, rate=rate, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,8 +1,8 @@
 """What is run: experiments as frozen, hashable values.
 
-An experiment is the product of its datasets, rates, repetitions and methods. Each combination is one evaluation, with
-a key that depends on everything that decides its result; seeds depend on dataset, rate and repetition only, so that
-adding a method changes no other result.
+An experiment is the product of its datasets, rates, repetitions and contenders. Each combination is one evaluation,
+with a key that depends on everything that decides its result, the code included; seeds depend on dataset, rate and
+repetition only, so that adding a contender changes no other result.
 """
 
 import hashlib
@@ -14,47 +14,88 @@ from typing import Any, Literal
 
 from hidldl.datasets.dataset import Dataset
 from hidldl.datasets.loading import load_dataset
+from hidldl.experiments.code_version import code_version
+from hidldl.methods import Method, registered_methods
 
 Setting = Literal["recovery", "predictive"]
+Rows = Literal["raw", "public", "relative"]
 
 _registered_datasets: dict[str, Callable[[], Dataset]] = {}
-_registered_methods: "dict[str, Method]" = {}
 
 
 @dataclass(frozen=True)
-class Method:
-    """A recoverer or learner under the name that tables give it.
+class Contender:
+    """A method with its parameters, as it takes part in a comparison.
 
-    ``alphas`` is a grid from which the oracle picks the alpha whose recovered rows are nearest to the ground truth.
+    Attributes
+    ----------
+    title : str
+        What tables call it.
+    kind : type
+        The class of a recoverer or learner.
+    parameters : tuple of pairs
+        Its parameters by name.
+    alphas : tuple of float
+        A grid from which the oracle picks the alpha whose recovered rows are nearest to the ground truth.
+    rows : {"raw", "public", "relative"}
+        Which recovered rows are scored: the method's own matrix, as the paper does, the rows that users get, or those
+        of ``estimate="relative"``.
+    interval_level : float or None
+        Also record how many hidden degrees and hidden masses lie in their intervals of this level.
+    predicts : bool
+        In the predictive setting, predict with the model itself, not with a learner of its recovered rows.
     """
 
-    name: str
+    title: str
     kind: type
     parameters: tuple[tuple[str, Any], ...] = ()
     alphas: tuple[float, ...] = ()
+    rows: Rows = "raw"
+    interval_level: float | None = None
+    predicts: bool = False
 
     @classmethod
-    def of(cls, name: str, estimator: Any, alphas: tuple[float, ...] = ()) -> "Method":
-        """The method that ``estimator`` is, with its parameters as they are now."""
-        return cls(name, type(estimator), tuple(sorted(estimator.get_params(deep=False).items())), alphas)
+    def of(cls, title: str, estimator: Any, alphas: tuple[float, ...] = (), **options: Any) -> "Contender":
+        """The contender that ``estimator`` is, with its parameters as they are now."""
+        parameters = tuple(sorted(estimator.get_params(deep=False).items()))
+        return cls(title, type(estimator), parameters, alphas, **options)
+
+    @classmethod
+    def of_method(cls, method: Method) -> "Contender":
+        """A method of the registry, as its author registered it."""
+        return cls.of(method.title, method.kind(**method.parameters), method.alphas)
 
     def make(self, seed: int) -> Any:
         """The estimator, seeded where it draws random numbers."""
         estimator = self.kind(**dict(self.parameters))
         return estimator.set_params(random_state=seed) if "random_state" in estimator.get_params() else estimator
 
+    @property
+    def fit_name(self) -> str:
+        """A name for the fitted model: contenders that differ in what is read from it only have the same."""
+        return json.dumps(
+            {
+                "kind": f"{self.kind.__module__}.{self.kind.__qualname__}",
+                "parameters": [[name, repr(value)] for name, value in self.parameters],
+                "alphas": list(self.alphas),
+            }
+        )
+
     def description(self) -> dict[str, Any]:
-        """Everything that decides the method's results."""
-        return {
-            "kind": f"{self.kind.__module__}.{self.kind.__qualname__}",
-            "parameters": [[name, repr(value)] for name, value in self.parameters],
-            "alphas": list(self.alphas),
-        }
+        """Everything but the code that decides the contender's results."""
+        read = {"rows": self.rows, "interval_level": self.interval_level, "predicts": self.predicts}
+        return {**json.loads(self.fit_name), **read}
+
+    def code(self) -> str:
+        """The version of the code of its class, and of the estimators among its parameters."""
+        inner = {type(value) for _, value in self.parameters if hasattr(value, "get_params")}
+        kinds = [self.kind, *sorted(inner, key=lambda kind: f"{kind.__module__}.{kind.__qualname__}")]
+        return " ".join(map(code_version, kinds))
 
 
 @dataclass(frozen=True)
 class Condition:
-    """What all methods of a comparison share: the dataset and the mask, which the seed decides."""
+    """What all contenders of a comparison share: the dataset and the mask, which the seed decides."""
 
     setting: Setting
     dataset: str
@@ -67,42 +108,50 @@ class Condition:
         name = json.dumps([self.dataset, round(self.rate, 6), self.repetition])
         return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big") % 2**31
 
+    def __str__(self) -> str:
+        return f"{self.setting} {self.dataset} {100 * self.rate:.0f} % #{self.repetition + 1}"
+
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One method under one condition: one row of the store."""
+    """One contender under one condition: one row of the store."""
 
     condition: Condition
-    method: Method
+    contender: Contender
 
     @property
     def key(self) -> str:
         """A name for the result: equal for evaluations whose results must be equal."""
         condition = self.condition
         parts = [condition.setting, condition.dataset, round(condition.rate, 6), condition.repetition]
-        return hashlib.sha256(json.dumps([parts, self.method.description()]).encode()).hexdigest()
+        # How labels are hidden and how rows are scored decides results too, and so does the learner that follows.
+        shared = ["hidldl.hiding", "hidldl.metrics"]
+        if condition.setting == "predictive" and not self.contender.predicts:
+            shared.append("hidldl.learners.sabfgs")
+        code = [self.contender.code(), *map(code_version, shared)]
+        return hashlib.sha256(json.dumps([parts, self.contender.description(), code]).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """Methods compared under the same conditions."""
+    """Contenders compared under the same conditions."""
 
     name: str
     setting: Setting
     datasets: tuple[str, ...]
     rates: tuple[float, ...]
-    methods: tuple[Method, ...]
+    contenders: tuple[Contender, ...]
     repetitions: int = 5
 
     def conditions(self) -> Iterator[Condition]:
-        """Every dataset, rate and repetition."""
-        for dataset, rate, repetition in product(self.datasets, self.rates, range(self.repetitions)):
+        """Every dataset, rate and repetition; what is interrupted has something of every dataset."""
+        for repetition, dataset, rate in product(range(self.repetitions), self.datasets, self.rates):
             yield Condition(self.setting, dataset, rate, repetition)
 
     def evaluations(self) -> Iterator[Evaluation]:
-        """Every method under every condition."""
-        for condition, method in product(self.conditions(), self.methods):
-            yield Evaluation(condition, method)
+        """Every contender under every condition."""
+        for condition, contender in product(self.conditions(), self.contenders):
+            yield Evaluation(condition, contender)
 
 
 def register_dataset(name: str, loader: Callable[[], Dataset]) -> None:
@@ -123,29 +172,9 @@ def register_dataset(name: str, loader: Callable[[], Dataset]) -> None:
     _registered_datasets[name] = loader
 
 
-def register_method(name: str, estimator: Any, alphas: tuple[float, ...] = ()) -> None:
-    """Make a recoverer or learner of one's own known: it appears in every comparison of ``reproduce``.
-
-    Parameters
-    ----------
-    name : str
-        The name under which tables show it.
-    estimator : Recoverer or Learner
-        With its parameters; it is seeded where it has a ``random_state``.
-    alphas : tuple of float, optional
-        A grid from which the oracle picks ``alpha``, as for HidLDL and IncomLDL in the paper.
-
-    Examples
-    --------
-    >>> from hidldl import HidLDL, register_method
-    >>> register_method("HidLDL, alpha 16", HidLDL())
-    """
-    _registered_methods[name] = Method.of(name, estimator, alphas)
-
-
-def registered_methods() -> tuple[Method, ...]:
-    """Methods that users registered, in that order."""
-    return tuple(_registered_methods.values())
+def registered_contenders() -> tuple[Contender, ...]:
+    """The methods that users and other packages registered, in that order."""
+    return tuple(map(Contender.of_method, registered_methods()))
 
 
 def registered_datasets() -> tuple[str, ...]:

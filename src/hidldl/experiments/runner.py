@@ -1,16 +1,14 @@
 """How experiments are run: in parallel, resumable, every failure on record."""
 
-import resource
 import sys
 import traceback
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -19,22 +17,16 @@ from threadpoolctl import threadpool_limits
 from hidldl.arrays import BoolArray, FloatArray
 from hidldl.base import Recoverer
 from hidldl.datasets.dataset import Dataset
-from hidldl.experiments.protocol import Condition, Evaluation, Experiment, Method, dataset_loader
+from hidldl.experiments.protocol import Condition, Contender, Evaluation, Experiment, dataset_loader
 from hidldl.experiments.store import Result, Store
 from hidldl.hiding import hide_labels
 from hidldl.learners.sabfgs import SABFGS
 from hidldl.metrics import MEASURES, score
+from hidldl.progress import Progress, silent
 
 TEST_SHARE = 0.2
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a run is: evaluations done and in all, and what was finished last."""
-
-    done: int
-    total: int
-    last: Condition
+ROUNDING = 1e-12
+"""Of intervals' bounds, which are sums."""
 
 
 def run(
@@ -43,66 +35,56 @@ def run(
     *,
     n_jobs: int = 1,
     retry_failed: bool = False,
-    report: Callable[[Progress], None] = lambda progress: None,
+    data: Dataset | None = None,
+    progress: Progress = silent,
 ) -> int:
     """Run what the store does not have yet, and return how many evaluations that were.
 
     Results are written as they are finished, so an interrupted run goes on where it stopped. Whatever ``n_jobs``, each
-    evaluation runs in one thread: its numbers do not depend on how many run beside it.
+    evaluation runs in one thread: its numbers do not depend on how many run beside it. ``data`` stands for the datasets
+    that the experiments name, where they need not be loaded.
     """
     finished = store.finished_keys(retry_failed=retry_failed)
-    pending: dict[Condition, dict[str, Evaluation]] = defaultdict(dict)
+    pending: dict[Condition, dict[str, Contender]] = defaultdict(dict)
     for experiment in experiments:
         for evaluation in experiment.evaluations():
             if evaluation.key not in finished:
-                pending[evaluation.condition][evaluation.key] = evaluation
+                pending[evaluation.condition][evaluation.key] = evaluation.contender
     total = sum(map(len, pending.values()))
     tasks = (
         delayed(_run_condition)(
-            condition, [e.method for e in group.values()], dataset_loader(condition.dataset), store.path
+            condition,
+            _fits_together(contenders),
+            dataset_loader(condition.dataset) if data is None else lambda: data,
+            store.path,
         )
-        for condition, group in pending.items()
+        for condition, contenders in pending.items()
     )
     done = 0
     for condition, count in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(tasks):
         done += count
-        report(Progress(done, total, condition))
+        progress(done, total, str(condition))
     return total
 
 
+def _fits_together(contenders: dict[str, Contender]) -> list[tuple[str, Contender]]:
+    """Keys and contenders, those that share a fitted model side by side."""
+    by_fit: dict[str, list[tuple[str, Contender]]] = defaultdict(list)
+    for key, contender in contenders.items():
+        by_fit[contender.fit_name].append((key, contender))
+    return [pair for pairs in by_fit.values() for pair in pairs]
+
+
 def _run_condition(
-    condition: Condition, methods: list[Method], loader: Callable[[], Dataset], path: Path
+    condition: Condition, contenders: list[tuple[str, Contender]], loader: Callable[[], Dataset], path: Path
 ) -> tuple[Condition, int]:
-    """Every method under one condition, on the same mask; each result is written as soon as it is there."""
-    store = Store(path)
+    """Every contender under one condition, on the same mask; each result is written as soon as it is there."""
+    store, bench = Store(path), _Bench(condition, loader)
     with threadpool_limits(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # convergence is on record
-        for method in methods:
-            store.record(Evaluation(condition, method), _evaluate(condition, method, loader))
-    return condition, len(methods)
-
-
-def _evaluate(condition: Condition, method: Method, loader: Callable[[], Dataset]) -> Result:
-    started = perf_counter()
-    try:
-        task = _task(condition, loader)
-        started = perf_counter()
-        fitted = _fit(method, task, condition.seed)
-        recovered = (
-            fitted.raw if condition.setting == "recovery" else _predict_test_rows(fitted.public, task, condition)
-        )
-        seconds = perf_counter() - started
-        return Result(
-            "done",
-            score(task.target, recovered),
-            alpha=getattr(fitted.model, "alpha", None),
-            iterations=getattr(fitted.model, "n_iter_", None),
-            converged=getattr(fitted.model, "converged_", None),
-            seconds=seconds,
-            peak_memory_mb=_peak_memory_mb(),
-        )
-    except Exception:
-        return Result("failed", {}, seconds=perf_counter() - started, traceback=traceback.format_exc())
+        for key, contender in contenders:
+            store.record(Evaluation(condition, contender), bench.evaluate(contender), key)
+    return condition, len(contenders)
 
 
 @dataclass(frozen=True)
@@ -116,51 +98,141 @@ class _Task:
     X_test: Any
     target: FloatArray
 
-
-@lru_cache(maxsize=2)
-def _task(condition: Condition, loader: Callable[[], Dataset]) -> _Task:
-    data = loader()
-    X, truth = np.asarray(data.features), np.asarray(data.distributions)
-    D_obs, observed = hide_labels(truth, rate=condition.rate, random_state=condition.seed)
-    if condition.setting == "recovery":
-        return _Task(X, D_obs, observed, truth, X, truth)
-    order = np.random.default_rng(condition.seed).permutation(len(X))
-    test, train = np.split(order, [round(TEST_SHARE * len(X))])
-    return _Task(X[train], D_obs[train], observed[train], truth[train], X[test], truth[test])
+    @classmethod
+    def of(cls, condition: Condition, data: Dataset) -> "_Task":
+        X, truth = np.asarray(data.features), np.asarray(data.distributions)
+        D_obs, observed = hide_labels(truth, rate=condition.rate, random_state=condition.seed)
+        if condition.setting == "recovery":
+            return cls(X, D_obs, observed, truth, X, truth)
+        order = np.random.default_rng(condition.seed).permutation(len(X))
+        test, train = np.split(order, [round(TEST_SHARE * len(X))])
+        return cls(X[train], D_obs[train], observed[train], truth[train], X[test], truth[test])
 
 
 @dataclass(frozen=True)
 class _Fitted:
-    """A fitted model with the matrix that the paper measures and the one that users get."""
+    """A fitted model, its matrix that the paper measures, the rows that users get, and how long it took."""
 
     model: Any
     raw: FloatArray
     public: FloatArray
+    seconds: float = 0.0
 
 
-def _fit(method: Method, task: _Task, seed: int) -> _Fitted:
-    estimator = method.make(seed)
+class _Bench:
+    """Where the contenders of a condition are evaluated: it keeps the arrays and the last fitted model."""
+
+    def __init__(self, condition: Condition, loader: Callable[[], Dataset]) -> None:
+        self.condition = condition
+        self.loader = loader
+        self._task: _Task | None = None
+        self._last: tuple[str, _Fitted] | None = None
+
+    def evaluate(self, contender: Contender) -> Result:
+        """What comes out of a contender, whatever happens."""
+        started = perf_counter()
+        try:
+            fitted = self._fit(contender)
+            started = perf_counter()
+            task = self._arrays()
+            scored = _scored_rows(contender, fitted, task, self.condition)
+            model, seconds = fitted.model, fitted.seconds + perf_counter() - started
+            held = self._coverage(contender, model)
+            return Result(
+                "done",
+                score(task.target, scored),
+                alpha=getattr(model, "alpha_", getattr(model, "alpha", None)),
+                iterations=getattr(model, "n_iter_", None),
+                converged=getattr(model, "converged_", None),
+                seconds=seconds,
+                peak_memory_mb=_peak_memory_mb(),
+                degrees_held=held.degrees,
+                masses_held=held.masses,
+            )
+        except Exception:
+            return Result("failed", {}, seconds=perf_counter() - started, traceback=traceback.format_exc())
+
+    def _arrays(self) -> _Task:
+        if self._task is None:
+            self._task = _Task.of(self.condition, self.loader())
+        return self._task
+
+    def _fit(self, contender: Contender) -> _Fitted:
+        if self._last is None or self._last[0] != contender.fit_name:
+            task = self._arrays()
+            started = perf_counter()
+            best = _fit(contender, task, self.condition.seed)
+            fitted = _Fitted(best.model, best.raw, best.public, perf_counter() - started)
+            self._last = contender.fit_name, fitted
+        return self._last[1]
+
+    def _coverage(self, contender: Contender, model: Any) -> "Coverage":
+        if contender.interval_level is None or self.condition.setting != "recovery":
+            return Coverage(None, None)
+        return coverage(model, self._arrays().truth, contender.interval_level)
+
+
+def _fit(contender: Contender, task: _Task, seed: int) -> _Fitted:
+    estimator = contender.make(seed)
     if not isinstance(estimator, Recoverer):
         model = estimator.fit(task.X, task.D_obs)
         predicted = model.predict(task.X)
         return _Fitted(model, predicted, predicted)
-    if not method.alphas:
+    if not contender.alphas:
         model = estimator.fit(task.X, task.D_obs, task.observed)
         return _Fitted(model, model.raw_distributions_, model.distributions_)
-    return min(_path(estimator, method, task), key=lambda fit: MEASURES["chebyshev"](task.truth, fit.raw))
+    return min(_path(estimator, contender, task), key=lambda fit: MEASURES["chebyshev"](task.truth, fit.raw))
 
 
-def _path(estimator: Recoverer, method: Method, task: _Task) -> Iterator[_Fitted]:
-    for model in estimator.alpha_path(method.alphas, task.X, task.D_obs, task.observed):
+def _path(estimator: Recoverer, contender: Contender, task: _Task) -> Iterator[_Fitted]:
+    for model in estimator.alpha_path(contender.alphas, task.X, task.D_obs, task.observed):
         yield _Fitted(model, model.raw_distributions_, model.distributions_)
 
 
-def _predict_test_rows(recovered: FloatArray, task: _Task, condition: Condition) -> FloatArray:
-    learner = SABFGS(random_state=condition.seed).fit(task.X, recovered)
+def _scored_rows(contender: Contender, fitted: _Fitted, task: _Task, condition: Condition) -> FloatArray:
+    """The rows of the contender that are compared with the truth."""
+    if condition.setting == "recovery":
+        return _recovered_rows(contender, fitted, task)
+    if contender.predicts:
+        return np.asarray(fitted.model.predict(task.X_test))
+    learner = SABFGS(random_state=condition.seed).fit(task.X, fitted.public)
     return np.asarray(learner.predict(task.X_test))
 
 
-def _peak_memory_mb() -> float:
-    """The most memory that this process has held so far."""
+def _recovered_rows(contender: Contender, fitted: _Fitted, task: _Task) -> FloatArray:
+    if contender.rows == "raw":
+        return fitted.raw
+    if contender.rows == "public":
+        return fitted.public
+    model = fitted.model
+    usual = model.get_params(deep=False)["estimate"]
+    try:
+        return np.asarray(model.set_params(estimate="relative").predict(task.X, task.D_obs, task.observed))
+    finally:
+        model.set_params(estimate=usual)
+
+
+class Coverage(NamedTuple):
+    """Which share of hidden degrees, and of hidden masses, lies in its interval."""
+
+    degrees: float | None
+    masses: float | None
+
+
+def coverage(model: Any, truth: FloatArray, level: float) -> Coverage:
+    """How much of the truth the intervals of a fitted model hold."""
+    intervals, hidden = model.intervals(level), ~np.asarray(model.observed_)
+    degrees = (intervals.low <= truth + ROUNDING) & (intervals.high >= truth - ROUNDING)
+    mass = np.where(hidden, truth, 0).sum(axis=1)
+    masses = (intervals.hidden_mass_low <= mass + ROUNDING) & (intervals.hidden_mass_high >= mass - ROUNDING)
+    return Coverage(float(degrees[hidden].mean()), float(masses[hidden.any(axis=1)].mean()))
+
+
+def _peak_memory_mb() -> float | None:
+    """The most memory that this process has held so far; None where the system does not say."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**20 if sys.platform == "darwin" else 2**10)

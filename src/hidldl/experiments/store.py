@@ -32,13 +32,18 @@ CREATE TABLE IF NOT EXISTS evaluations (
     traceback TEXT, versions TEXT NOT NULL, machine TEXT NOT NULL, finished TEXT NOT NULL
 ) WITHOUT ROWID
 """.format(measures=", ".join(f"{name} REAL" for name in MEASURES))
-_NUMERIC = (*MEASURES, "alpha", "iterations", "seconds", "peak_memory_mb")
+_LATER_COLUMNS = ("degrees_held", "masses_held")
+"""Numbers that files of older versions do not have."""
+_NUMERIC = (*MEASURES, "alpha", "iterations", "seconds", "peak_memory_mb", *_LATER_COLUMNS)
 _PATIENCE_S = 120
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came out of an evaluation; ``failed`` with its traceback where the method raised."""
+    """What came out of an evaluation; ``failed`` with its traceback where the method raised.
+
+    ``degrees_held`` and ``masses_held`` are the shares of hidden degrees and of hidden masses in their intervals.
+    """
 
     status: Literal["done", "failed"]
     scores: dict[str, float]
@@ -47,6 +52,8 @@ class Result:
     converged: bool | None = None
     seconds: float | None = None
     peak_memory_mb: float | None = None
+    degrees_held: float | None = None
+    masses_held: float | None = None
     traceback: str | None = None
 
 
@@ -57,19 +64,27 @@ class Store:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with closing(self._connect()) as connection, connection:
+            connection.execute("BEGIN IMMEDIATE")  # another process may be opening the same file
             connection.execute(_SCHEMA)
+            present = {column[1] for column in connection.execute("PRAGMA table_info(evaluations)")}
+            for name in _LATER_COLUMNS:
+                if name not in present:
+                    connection.execute(f"ALTER TABLE evaluations ADD COLUMN {name} REAL")
 
-    def record(self, evaluation: Evaluation, result: Result) -> None:
-        """Write the row of an evaluation, all of it or nothing."""
+    def record(self, evaluation: Evaluation, result: Result, key: str | None = None) -> None:
+        """Write the row of an evaluation, all of it or nothing.
+
+        Another process may not see the code that decides the key; ``key`` is what the evaluation has at home.
+        """
         condition = evaluation.condition
         row: dict[str, Any] = {
-            "key": evaluation.key,
+            "key": key or evaluation.key,
             "setting": condition.setting,
             "dataset": condition.dataset,
             "rate": condition.rate,
             "repetition": condition.repetition,
-            "method": evaluation.method.name,
-            "description": json.dumps(evaluation.method.description()),
+            "method": evaluation.contender.title,
+            "description": json.dumps(evaluation.contender.description()),
             "seed": condition.seed,
             "status": result.status,
             **{name: result.scores.get(name) for name in MEASURES},
@@ -78,6 +93,8 @@ class Store:
             "converged": result.converged,
             "seconds": result.seconds,
             "peak_memory_mb": result.peak_memory_mb,
+            "degrees_held": result.degrees_held,
+            "masses_held": result.masses_held,
             "traceback": result.traceback,
             "versions": json.dumps(_versions()),
             "machine": f"{platform.system()} {platform.machine()}",
@@ -94,14 +111,18 @@ class Store:
             return {key for (key,) in connection.execute(f"SELECT key FROM evaluations {condition}")}
 
     def results(self, experiments: Iterable[Experiment] | None = None) -> pd.DataFrame:
-        """One row per finished evaluation, of these experiments or of all."""
+        """One row per finished evaluation, of these experiments with the code as it is now, or all there are.
+
+        The column ``method`` has the titles that these experiments give to their contenders.
+        """
         with closing(self._connect()) as connection:
             frame = pd.read_sql_query("SELECT * FROM evaluations", connection)
         # A column that is empty so far has no type of its own.
         frame = frame.astype(dict.fromkeys(_NUMERIC, float))
         if experiments is not None:
-            wanted = {evaluation.key for experiment in experiments for evaluation in experiment.evaluations()}
-            frame = frame[frame["key"].isin(wanted)]
+            titles = {e.key: e.contender.title for experiment in experiments for e in experiment.evaluations()}
+            frame = frame[frame["key"].isin(titles)]
+            frame = frame.assign(method=frame["key"].map(titles))
         return frame.sort_values(["setting", "dataset", "rate", "repetition", "method"], ignore_index=True)
 
     def _connect(self) -> sqlite3.Connection:

@@ -36,7 +36,7 @@ class Comparison:
         return self.means.rank(axis=1, method="min", ascending=not self.measure.higher_is_better)
 
 
-def compare(
+def comparison_of(
     results: pd.DataFrame,
     measure: str,
     *,
@@ -96,16 +96,14 @@ def summary(comparison: Comparison) -> str:
     """In words: how often ours is better, counted as the paper counts, and apart against what it does not compare."""
     compared = comparison.paper.notna().any() | (comparison.paper.columns == comparison.ours)
     inside = [name for name in comparison.means.columns if compared[name]]
+    others = [[name] for name in comparison.means.columns if not compared[name]]
     counts = []
-    for label, names in (
-        ("methods of the paper", inside),
-        ("others", list(comparison.means.columns.difference(inside))),
-    ):
+    for label, names in (("methods of the paper", inside), *((names[0], names) for names in others)):
         means = comparison.means[list(dict.fromkeys([comparison.ours, *names]))]
         won, of = count_wins(means, comparison.ours, higher_is_better=comparison.measure.higher_is_better)
         if of:
-            counts.append(f"in {won} of {of} comparisons with {label if label != 'others' else ', '.join(names)}")
-    return f"{comparison.ours} has the better mean {' and '.join(counts)}." if counts else ""
+            counts.append(f"in {won} of {of} comparisons with {label}")
+    return f"{comparison.ours} has the better mean {_listed(counts)}." if counts else ""
 
 
 def to_latex(comparison: Comparison) -> str:
@@ -157,6 +155,10 @@ def to_csv(comparison: Comparison) -> str:
 def _mean_and_std(comparison: Comparison, dataset: Any, method: Any) -> str:
     mean, std = comparison.means.loc[dataset, method], comparison.stds.loc[dataset, method]
     return "failed" if pd.isna(mean) else f"{mean:.4f} ± {std:.4f}"
+
+
+def _listed(parts: list[str]) -> str:
+    return " and ".join(part for part in (", ".join(parts[:-1]), parts[-1]) if part)
 
 
 def _escaped(text: str) -> str:

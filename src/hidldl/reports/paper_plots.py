@@ -1,6 +1,7 @@
 """The figures of the paper, and those that its tables deserve: each takes values and returns a Figure."""
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# From the palette of Okabe and Ito; markers and dashes tell methods apart where colours do not.
+# From the palette of Okabe and Ito, and a brown; markers and dashes tell methods apart where colours do not.
 _STYLES = (
     ("#D55E00", "o", "-"),
     ("#0072B2", "s", "--"),
@@ -25,6 +26,7 @@ _STYLES = (
     ("#56B4E9", "P", "-."),
     ("#999999", "X", ":"),
     ("#000000", "*", "-"),
+    ("#8B5A2B", "h", "--"),
 )
 
 
@@ -34,7 +36,7 @@ def rate_figure(results: pd.DataFrame, measure: str, datasets: Sequence[str], me
     axes = np.atleast_1d(figure.subplots(1, len(datasets)))
     for ax, dataset in zip(axes, datasets, strict=True):
         of_dataset = results[(results["dataset"] == dataset) & (results["status"] == "done")]
-        for method, (color, marker, dash) in zip(methods, _STYLES, strict=False):
+        for method, (color, marker, dash) in zip(methods, cycle(_STYLES), strict=False):
             runs = of_dataset[of_dataset["method"] == method].groupby("rate")[measure]
             mean, std = runs.mean(), runs.std(ddof=0)
             line = {"color": color, "marker": marker, "ls": dash, "ms": 4, "lw": 1.3, "label": method}

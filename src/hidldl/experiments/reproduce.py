@@ -1,7 +1,7 @@
 """The paper's tables and figures from a store, written as files and one page."""
 
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,9 +10,11 @@ import pandas as pd
 
 from hidldl.experiments.paper import FIGURES, OURS, TABLES, PaperFigure, PaperTable, published_results
 from hidldl.experiments.pictured import residuals, typical_row
-from hidldl.experiments.runner import Progress, run
+from hidldl.experiments.protocol import Experiment
+from hidldl.experiments.runner import run
 from hidldl.experiments.store import Store
-from hidldl.reports.comparison import Comparison, compare, to_csv, to_latex, to_markdown
+from hidldl.progress import Progress, silent
+from hidldl.reports.comparison import Comparison, comparison_of, to_csv, to_latex, to_markdown
 from hidldl.reports.page import Part, check_report_extra, render_page
 from hidldl.reports.paper_plots import alpha_figure, rank_figure, rate_figure, residual_figure, rows_figure
 from hidldl.statistics import wilcoxon_holm
@@ -37,13 +39,13 @@ def comparisons(
             figures = paper.query("table == @table.number and setting == @experiment.setting and measure == @measure")
             more = f": {measure}, {experiment.setting}" if len(table.settings) * len(table.measures) > 1 else ""
             made.append(
-                compare(
+                comparison_of(
                     results,
                     measure,
                     title=f"Table {table.number}: {table.caption}{more}",
                     ours=OURS,
                     datasets=experiment.datasets,
-                    methods=tuple(method.name for method in experiment.methods),
+                    methods=tuple(contender.title for contender in experiment.contenders),
                     paper=figures,
                 )
             )
@@ -65,7 +67,7 @@ def draw(number: str, store: Store, repetitions: int, datasets: tuple[str, ...] 
         return None
     if number == "3":
         return alpha_figure(results, figure.measure, experiment.datasets, OURS, "IncomLDL")
-    return rate_figure(results, figure.measure, experiment.datasets, [method.name for method in figure.methods])
+    return rate_figure(results, figure.measure, experiment.datasets, [c.title for c in figure.contenders])
 
 
 def reproduce(
@@ -77,7 +79,7 @@ def reproduce(
     repetitions: int = 5,
     n_jobs: int = 1,
     retry_failed: bool = False,
-    report: Callable[[Progress], None] = lambda progress: None,
+    progress: Progress = silent,
     command: str = "hidldl.reproduce(...)",
 ) -> Path:
     """Run the paper's experiments, with what users registered, and write tables, figures and a page.
@@ -100,8 +102,8 @@ def reproduce(
         Processes. The numbers do not depend on it.
     retry_failed : bool, default=False
         Run again what failed before.
-    report : callable, optional
-        Is told the progress after each dataset, rate and repetition.
+    progress : callable, optional
+        Called with how many evaluations are done, of how many, and the last one in words.
     command : str
         What the page names as the way it was made.
 
@@ -113,13 +115,19 @@ def reproduce(
     folder = Path(output)
     store = Store(folder / "results.sqlite")
     chosen = None if datasets is None else tuple(datasets)
-    experiments = [experiment for number in tables for experiment in TABLES[number].experiments(repetitions, chosen)]
-    for number in figures:
-        if number in FIGURES:
-            experiments += FIGURES[number].experiments(repetitions, chosen)
-    run(experiments, store, n_jobs=n_jobs, retry_failed=retry_failed, report=report)
+    experiments = needed_experiments(tables, figures, repetitions, chosen)
+    run(experiments, store, n_jobs=n_jobs, retry_failed=retry_failed, progress=progress)
     write(store, folder, tables=tables, figures=figures, repetitions=repetitions, datasets=chosen, command=command)
     return folder / "index.html"
+
+
+def needed_experiments(
+    tables: Sequence[str], figures: Sequence[str], repetitions: int, datasets: tuple[str, ...] | None
+) -> list[Experiment]:
+    """What has to be run for these tables and figures."""
+    parts: list[PaperTable | PaperFigure] = [TABLES[number] for number in tables]
+    parts += [FIGURES[number] for number in figures if number in FIGURES]
+    return [experiment for part in parts for experiment in part.experiments(repetitions, datasets)]
 
 
 def write(
@@ -172,23 +180,10 @@ def write(
         "oracle's.",
         parts,
         command,
-        _provenance(store.results()),
+        provenance(store.results(needed_experiments(tables, figures, repetitions, datasets))),
     )
     written.append(_write(folder / "index.html", page))
     return written
-
-
-def comparison_page(name: str, comparisons: Sequence[Comparison], results: pd.DataFrame, command: str) -> str:
-    """A page with every measure of a comparison on one's own data."""
-    return render_page(
-        f"Methods compared on {name}",
-        "Means and standard deviations over repetitions; the best is bold, the second underlined. A dot • (◦) means "
-        f"that {OURS} is significantly better (worse) in a single-tailed paired t-test at 0.05. The alpha of {OURS} "
-        "and IncomLDL is the oracle's: the one whose rows are nearest to the ground truth.",
-        [Part(comparison.title, comparison) for comparison in comparisons],
-        command,
-        _provenance(results),
-    )
 
 
 def _over_datasets(comparison: Comparison) -> str:
@@ -197,7 +192,8 @@ def _over_datasets(comparison: Comparison) -> str:
     return f"Wilcoxon's signed-rank test over datasets, p after Holm's correction: {listed}."
 
 
-def _provenance(results: pd.DataFrame) -> str:
+def provenance(results: pd.DataFrame) -> str:
+    """How much was computed for results, and with what."""
     failed = int((results["status"] == "failed").sum())
     packages = ", ".join(f"{name} {version(name)}" for name in ("hidldl", "numpy", "scipy", "scikit-learn"))
     return (

@@ -1,0 +1,36 @@
+"""Where and when the figures in docs/results were measured, in one line."""
+
+import os
+import platform
+import subprocess
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
+
+
+def provenance() -> str:
+    """Commit, date, versions and machine of this run."""
+    commit = _git("rev-parse", "--short", "HEAD") or "unknown"
+    # Figures of code that nobody can check out again must not pass for those of a commit.
+    changed = (
+        " with changes" if _git("status", "--porcelain", "--untracked-files=no", "--", "src", "benchmarks") else ""
+    )
+    versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
+    return (
+        f"Measured at commit {commit}{changed} on {datetime.now(UTC):%Y-%m-%d}: Python {platform.python_version()}, "
+        f"{versions}, {platform.system()} {platform.machine()}, {os.cpu_count()} cores."
+    )
+
+
+def write_markdown(path: Path, text: str) -> None:
+    """Write a table with its provenance as the last line."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{text.rstrip()}\n\n*{provenance()}*\n", encoding="utf-8")
+
+
+def _git(*arguments: str) -> str:
+    result = subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=False)
+    return result.stdout.strip()
