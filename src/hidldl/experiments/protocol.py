@@ -39,7 +39,7 @@ class Contender:
         A grid from which the oracle picks the alpha whose recovered rows are nearest to the ground truth.
     rows : {"raw", "public", "relative"}
         Which recovered rows are scored: the method's own matrix, as the paper does, the rows that users get, or those
-        of ``estimate="relative"``.
+        that they get with ``estimate="relative"`` and the parameters that were chosen.
     interval_level : float or None
         Also record how many hidden degrees and hidden masses lie in their intervals of this level.
     predicts : bool

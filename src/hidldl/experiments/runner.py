@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
+from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from hidldl.arrays import BoolArray, FloatArray
@@ -204,12 +205,9 @@ def _recovered_rows(contender: Contender, fitted: _Fitted, task: _Task) -> Float
         return fitted.raw
     if contender.rows == "public":
         return fitted.public
-    model = fitted.model
-    usual = model.get_params(deep=False)["estimate"]
-    try:
-        return np.asarray(model.set_params(estimate="relative").predict(task.X, task.D_obs, task.observed))
-    finally:
-        model.set_params(estimate=usual)
+    # With the parameters that were chosen already, a fit takes little.
+    model = clone(fitted.model).set_params(**fitted.model.parameters_, estimate="relative")
+    return np.asarray(model.fit(task.X, task.D_obs, task.observed).distributions_)
 
 
 class Coverage(NamedTuple):
