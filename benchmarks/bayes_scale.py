@@ -17,6 +17,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from provenance import write_markdown
 
 GIVEN: dict[str, Any] = {"nu": 1024.0, "ridge": 1.0, "width": 1.0, "standardize": True, "prior_rows": 1.0}
 
@@ -74,4 +75,4 @@ if __name__ == "__main__":
     made = table({n_rows: in_a_process_of_its_own(n_rows, arguments.jobs) for n_rows in arguments.rows})
     print(made)
     if arguments.write:
-        (arguments.write / "bayes_scale.md").write_text(made + "\n", encoding="utf-8")
+        write_markdown(arguments.write / "bayes_scale.md", made)

@@ -16,11 +16,12 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
+from provenance import write_markdown
 from threadpoolctl import threadpool_limits
-from tqdm import tqdm
 
 from hidldl import MEASURES, HidLDL, hide_labels, load_dataset
 from hidldl.experiments.paper import published_results
+from hidldl.progress import count, shown
 
 DATASETS = [name for name in published_results()["dataset"].unique() if name != "RAF-ML"]
 EXPONENTS = range(-10, 7)
@@ -87,9 +88,9 @@ if __name__ == "__main__":
     parser.add_argument("--write", type=Path, help="also write convergence.md into this folder")
     arguments = parser.parse_args()
     conditions = [(name, rate) for name in arguments.datasets for rate in RATES]
-    with threadpool_limits(limits=1, user_api="blas"):
-        measured = [measure(*condition) for condition in tqdm(conditions, disable=not sys.stderr.isatty())]
+    with threadpool_limits(limits=1, user_api="blas"), shown(sys.stderr.isatty()) as progress:
+        measured = [measure(*condition) for condition in count(conditions, progress, len(conditions), "conditions")]
     made = table(measured)
     print(made)
     if arguments.write:
-        (arguments.write / "convergence.md").write_text(made + "\n", encoding="utf-8")
+        write_markdown(arguments.write / "convergence.md", made)

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from provenance import write_markdown
 
 from hidldl import hide_labels, load_dataset, make_distributions
 from hidldl.datasets.registry import FILES
@@ -197,7 +198,7 @@ def main() -> None:
     text = "".join(f"| {line} |\n" for line in lines)
     print(text)
     if given.write:
-        (given.write / ("million.md" if given.million else "journeys.md")).write_text(text)
+        write_markdown(given.write / ("million.md" if given.million else "journeys.md"), text)
 
 
 def is_here(name: str) -> bool:

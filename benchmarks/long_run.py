@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 from convergence import DATASETS
+from provenance import write_markdown
 from threadpoolctl import threadpool_limits
-from tqdm import tqdm
 
 from hidldl import HidLDL, hide_labels, load_dataset
 from hidldl.errors import DivergenceError
+from hidldl.progress import count, shown
 from hidldl.recovery.exact import ConvexProblem
 
 ALPHAS = (0.25, 1.0, 4.0, 16.0)
@@ -66,9 +67,9 @@ if __name__ == "__main__":
     parser.add_argument("--write", type=Path, help="also write long_run.md into this folder")
     arguments = parser.parse_args()
     conditions = [(name, alpha) for name in arguments.datasets for alpha in ALPHAS]
-    with threadpool_limits(limits=1, user_api="blas"):
-        measured = [measure(*condition) for condition in tqdm(conditions, disable=not sys.stderr.isatty())]
+    with threadpool_limits(limits=1, user_api="blas"), shown(sys.stderr.isatty()) as progress:
+        measured = [measure(*condition) for condition in count(conditions, progress, len(conditions), "conditions")]
     made = table(measured)
     print(made)
     if arguments.write:
-        (arguments.write / "long_run.md").write_text(made + "\n", encoding="utf-8")
+        write_markdown(arguments.write / "long_run.md", made)

@@ -21,6 +21,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from provenance import write_markdown
 
 PEER = Path(__file__).parent / ".peer"
 PEER_PACKAGES = {
@@ -153,5 +154,4 @@ if __name__ == "__main__":
         lines += compare(dataset, options.backend)
     print("\n".join(lines))
     if options.write:
-        target = options.write / f"python_ldl_{options.backend}.md"
-        target.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        write_markdown(options.write / f"python_ldl_{options.backend}.md", "\n".join(lines))

@@ -82,16 +82,16 @@ def with_gaps(text: str, masks: "pd.Series[int]", datasets: Sequence[str]) -> st
 def beside_the_paper(results: pd.DataFrame, datasets: Sequence[str]) -> str:
     columns = (ORACLE, RESTORED.title, FILL)
     table = by_repetition(results, "chebyshev", columns).groupby("dataset")
-    means, stds = in_order(table.mean()), table.std(ddof=0)
+    means, stds = in_order(table.mean()), in_order(table.std(ddof=0))
     lines = [
         "| dataset | paper | ours, raw | ours / paper | ours, restored | MeanFill |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    for name in map(str, means.index):
-        raw, restored, filled = (f"{means.loc[name, c]:.4f} ± {stds.loc[name, c]:.4f}" for c in columns)
+    for (name, row), (_, spread) in zip(means.iterrows(), stds.iterrows(), strict=True):
+        raw, restored, filled = (f"{row[c]:.4f} ± {spread[c]:.4f}" for c in columns)
         mark = "\\*" if name in OTHER_FEATURES else ""
-        paper, _ = paper_figure("chebyshev", name, ORACLE)
-        ratio = means.loc[name, ORACLE] / paper
+        paper, _ = paper_figure("chebyshev", str(name), ORACLE)
+        ratio = row[ORACLE] / paper
         lines.append(f"| {name}{mark} | {paper:.4f} | {raw} | {ratio:.3f} | {restored} | {filled} |")
     notes = [f"\\* {name}: {note}." for name, note in OTHER_FEATURES.items() if name in means.index]
     return with_gaps("\n".join([*lines, "", *notes]).rstrip(), table.size(), datasets)

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 from bayes_scale import peak_memory
+from provenance import provenance, write_markdown
 from scipy import sparse
 
 Result = dict[str, Any]
@@ -230,8 +231,9 @@ def main(quick: bool, folder: Path | None) -> None:
     made = markdown(results)
     print(made)
     if folder:
-        (folder / "scale.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-        (folder / "scale.md").write_text(made + "\n", encoding="utf-8")
+        text = json.dumps({"provenance": provenance(), **results}, indent=1)
+        (folder / "scale.json").write_text(text + "\n", encoding="utf-8")
+        write_markdown(folder / "scale.md", made)
         picture(results, folder / "scale.png")
 
 

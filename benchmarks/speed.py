@@ -10,7 +10,7 @@ import sys
 import warnings
 from time import perf_counter
 
-from paper_chebyshev import PAPER
+from convergence import DATASETS
 
 from hidldl import HidLDL, MeanFill, hide_labels, load_dataset
 from hidldl.graph import nearest_neighbors, weighted_graph
@@ -36,7 +36,7 @@ if __name__ == "__main__":
     beyond = import_seconds("import numpy, hidldl") - import_seconds("import numpy")
     print(f"import hidldl beyond numpy: {beyond:.3f} s\n")
     print("| dataset | graph, s | whole HidLDL fit, s | MeanFill fit, s |\n| --- | --- | --- | --- |")
-    for name in PAPER:
+    for name in DATASETS:
         data = load_dataset(name)
         X, D = data.features, data.distributions
         D_obs, observed = hide_labels(D, rate=0.5, random_state=0)

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from paper_chebyshev import PAPER
-from tqdm import tqdm
+from convergence import DATASETS
+from provenance import write_markdown
 
 from hidldl import HidLDL, hide_labels, load_dataset, recovery_bound
+from hidldl.progress import count, shown
 from hidldl.reports.figures import MUTED_COLOR, RECOVERED_COLOR, TRUE_COLOR, new_figure
 
 RATES = (0.5, 0.8)
@@ -72,9 +73,10 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", type=Path, help="also write theorem1.md and theorem1.png into this folder")
     arguments = parser.parse_args()
-    runs = [(name, rate) for rate in RATES for name in PAPER]
-    measured = {run: evaluate(*run) for run in tqdm(runs, disable=not sys.stderr.isatty())}
+    runs = [(name, rate) for rate in RATES for name in DATASETS]
+    with shown(sys.stderr.isatty()) as progress:
+        measured = {run: evaluate(*run) for run in count(runs, progress, len(runs), "datasets and rates")}
     print(table(measured))
     if arguments.write:
-        (arguments.write / "theorem1.md").write_text(table(measured) + "\n", encoding="utf-8")
+        write_markdown(arguments.write / "theorem1.md", table(measured))
         picture(measured).savefig(arguments.write / "theorem1.png", dpi=130)  # type: ignore[attr-defined]

@@ -1,0 +1,140 @@
+"""Published figures: each says where it was measured, and no two places disagree."""
+
+import json
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from hidldl.experiments.paper import published_results
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "docs/results"
+TABLES = sorted(RESULTS.rglob("*.md"))
+MEASURED = re.compile(r"Measured at commit [0-9a-f]{7,}( with changes)? on \d{4}-\d{2}-\d{2}[:;] .+\.")
+FIGURE = re.compile(r"(\d+\.\d{4}) ± \d+\.\d{4}")
+ROUNDING = 5e-5
+"""Of figures with four decimals."""
+
+
+@pytest.mark.parametrize("path", sorted(p for p in RESULTS.rglob("*") if p.is_file()), ids=lambda p: p.name)
+def test_every_file_says_where_it_was_measured(path):
+    if path.suffix == ".json":
+        line = json.loads(path.read_text(encoding="utf-8"))["provenance"]
+    elif path.suffix == ".md":
+        line = path.read_text(encoding="utf-8").rstrip().splitlines()[-1].strip("*")
+    else:  # the table that a picture belongs to
+        beside = path.with_suffix(".md")
+        table = beside if beside.exists() else path.parent / "results.md"
+        line = table.read_text(encoding="utf-8").rstrip().splitlines()[-1].strip("*")
+    assert MEASURED.fullmatch(line), line
+
+
+@pytest.mark.parametrize("table", ["paper_chebyshev.md", "bayes_oracle_50.md"])
+def test_the_readme_shows_the_measured_tables(table):
+    text = (RESULTS / table).read_text(encoding="utf-8")
+    measured = text[: text.rindex("*Measured")].strip()
+    assert measured in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def cells(line):
+    return [cell.strip().replace("\\*", "") for cell in line.strip().strip("|").split("|")]
+
+
+def rows_of(text):
+    """The tables of a text: each the cells of its head and of its rows."""
+    for block in re.findall(r"(?:^\|.*\n)+", text + "\n", re.MULTILINE):
+        head, _, *rows = block.splitlines()
+        yield cells(head), [cells(row) for row in rows]
+
+
+def paper_figures(text):
+    """Means in the reproduced tables, by measure, dataset, method, rate and setting."""
+    for section in text.split("\n## ")[0:]:
+        title = section.partition("\n")[0]
+        setting = "predictive" if re.search("predict", title) else "recovery"
+        rate = int(re.search(r"(\d+) % hidden", title).group(1))
+        for head, rows in rows_of(section):
+            for dataset, *values in rows:
+                for method, value in zip(head[1:], values, strict=True):
+                    if FIGURE.search(value):
+                        yield (head[0].split()[0], dataset, method, rate, setting), FIGURE.search(value).group(1)
+
+
+def beside_paper_figures(text):
+    for _, rows in rows_of(text):
+        for dataset, _, raw, _, restored, filled in rows:
+            for method, value in (("HidLDL", raw), ("HidLDL, restored", restored), ("MeanFill", filled)):
+                yield ("chebyshev", dataset, method, 50, "recovery"), FIGURE.search(value).group(1)
+
+
+def method_figures(text):
+    for section in re.split(r"^### ", text, flags=re.MULTILINE)[1:]:
+        method = section.partition("\n")[0]
+        for _, rows in rows_of(section):
+            for dataset, _, chebyshev, _, _, canberra, _ in rows:
+                yield ("chebyshev", dataset, method, 50, "recovery"), FIGURE.search(chebyshev).group(1)
+                yield ("canberra", dataset, method, 50, "recovery"), FIGURE.search(canberra).group(1)
+
+
+@pytest.fixture(scope="module")
+def figures():
+    """Every printed mean by what it is of, with the places that print it."""
+    printed = defaultdict(lambda: defaultdict(set))
+    readers = {
+        RESULTS / "paper/results.md": paper_figures,
+        RESULTS / "paper_chebyshev.md": beside_paper_figures,
+        RESULTS / "paper_methods.md": method_figures,
+        ROOT / "README.md": lambda text: beside_paper_figures(text.partition("BayesHidLDL` needs no oracle")[0]),
+    }
+    for path, reader in readers.items():
+        for key, value in reader(path.read_text(encoding="utf-8")):
+            printed[key][value].add(str(path.relative_to(ROOT)))
+    return printed
+
+
+def test_a_figure_is_the_same_wherever_it_is_printed(figures):
+    shared = [key for key, values in figures.items() if len(set().union(*values.values())) > 1]
+    assert len(shared) > 150
+    different = {key: dict(values) for key, values in figures.items() if len(values) > 1}
+    assert not different
+
+
+@pytest.mark.parametrize(
+    ("table", "ours", "theirs", "rate"),
+    [
+        ("bayes_oracle_50.md", "BayesHidLDL", "HidLDL", 50),
+        ("bayes_oracle_80.md", "BayesHidLDL", "HidLDL", 80),
+        ("bayes_meanfill_50.md", "BayesHidLDL", "MeanFill", 50),
+        ("bayes_meanfill_80.md", "BayesHidLDL", "MeanFill", 80),
+    ],
+)
+def test_quotients_are_those_of_the_printed_means(figures, table, ours, theirs, rate):
+    compared = 0
+    for head, rows in rows_of((RESULTS / table).read_text(encoding="utf-8")):
+        for dataset, *quotients in rows:
+            for measure, quotient in zip(head[1:], quotients, strict=True):
+                keys = [(measure, dataset, method, rate, "recovery") for method in (ours, theirs)]
+                if measure in ("cosine", "intersection") or not all(key in figures for key in keys):
+                    continue
+                above, below = (float(next(iter(figures[key]))) for key in keys)
+                least, most = (above - ROUNDING) / (below + ROUNDING), (above + ROUNDING) / (below - ROUNDING)
+                assert least - 5e-4 <= float(quotient) <= most + 5e-4, (dataset, measure)
+                compared += 1
+    assert compared >= 11
+
+
+@pytest.mark.parametrize("page", ["docs/results.md", "docs/reproduction.md", "docs/methods/bayes.md"])
+def test_decimals_in_the_text_are_figures_of_a_table(page):
+    """A figure that a sentence quotes is one that was measured here or that the paper has."""
+    text = re.sub(
+        r"^\|.*$|```.*?```|`[^`]*`|\$[^$]*\$", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.M | re.S
+    )
+    tables = "\n".join(path.read_text(encoding="utf-8") for path in TABLES)
+    known = {float(number) for number in re.findall(r"\d\.\d{3,4}", tables)}
+    published = published_results()
+    known |= {*published["mean"], *published["std"].dropna()}
+    for number in re.findall(r"(?<![\d.])0\.\d{3,4}(?!\d)", text):
+        digits = len(number) - 2
+        assert any(abs(float(number) - value) <= 0.5 * 10.0**-digits + 1e-9 for value in known), number
