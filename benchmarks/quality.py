@@ -9,9 +9,11 @@ stopped. --render writes what is there, and says in the tables what is missing.
 """
 
 import argparse
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
@@ -199,11 +201,13 @@ def tables(store: Store, datasets: Sequence[str]) -> dict[str, Callable[[], str]
 
 
 def write_paper(store: Store, folder: Path, datasets: Sequence[str]) -> None:
-    """The paper's tables and figures, as ``hidldl reproduce --all`` writes them, with their provenance."""
+    """What the site shows of ``hidldl reproduce --all``, with its provenance."""
     options = {"tables": tuple(TABLES), "figures": ALL_FIGURES, "repetitions": REPETITIONS, "datasets": tuple(datasets)}
-    write(store, folder, command="hidldl reproduce --all", **options)  # type: ignore[arg-type]
-    page = folder / "results.md"
-    write_markdown(page, page.read_text(encoding="utf-8"))
+    with TemporaryDirectory() as everything:
+        write(store, Path(everything), command="hidldl reproduce --all", **options)  # type: ignore[arg-type]
+        write_markdown(folder / "results.md", (Path(everything) / "results.md").read_text(encoding="utf-8"))
+        for picture in Path(everything).glob("*.svg"):
+            shutil.copy(picture, folder)
 
 
 def main() -> None:

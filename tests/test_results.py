@@ -51,7 +51,7 @@ def rows_of(text):
 
 def paper_figures(text):
     """Means in the reproduced tables, by measure, dataset, method, rate and setting."""
-    for section in text.split("\n## ")[0:]:
+    for section in text.split("\n## "):
         title = section.partition("\n")[0]
         setting = "predictive" if re.search("predict", title) else "recovery"
         rate = int(re.search(r"(\d+) % hidden", title).group(1))

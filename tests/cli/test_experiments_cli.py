@@ -7,6 +7,8 @@ from click.testing import CliRunner
 
 from hidldl import make_distributions
 from hidldl.__main__ import main
+from hidldl.cli.errors import Stopped
+from hidldl.experiments import compare as module
 
 
 @pytest.fixture
@@ -48,7 +50,7 @@ def test_compare_on_a_table_of_ones_own(run, table, tmp_path):
 )
 def test_compare_refuses_in_one_line(run, table, arguments, message):
     result = run("compare", table, *arguments)
-    assert result.exit_code in (1, 2)
+    assert result.exit_code == 2
     assert message in result.output
     assert "Traceback" not in result.output
 
@@ -80,5 +82,18 @@ def test_reproduce_writes_tables_figures_and_a_page(run, data_folder, tmp_path, 
 def test_reproduce_without_data_says_how_to_get_it(run, tmp_path, monkeypatch):
     monkeypatch.delenv("HIDLDL_DATA", raising=False)
     monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path / "cache")
-    assert "hidldl datasets fetch --all" in run("reproduce", "--table", "1").output
-    assert "there is no dataset 'nope'" in run("reproduce", "--dataset", "nope").output
+    without_data, unknown = run("reproduce", "--table", "1"), run("reproduce", "--dataset", "nope")
+    assert "hidldl datasets fetch --all" in without_data.output
+    assert "there is no dataset 'nope'" in unknown.output
+    assert without_data.exit_code == unknown.exit_code == 2
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, Stopped(15)])
+def test_who_interrupts_learns_how_to_go_on(run, table, monkeypatch, stop):
+    def interrupted(*arguments, **options):
+        raise stop
+
+    monkeypatch.setattr(module, "run", interrupted)
+    result = run("compare", table, "--labels", "mood_*")
+    assert result.exit_code == (130 if stop is KeyboardInterrupt else 143)
+    assert "run the same command again to go on where it stopped" in result.output

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from hidldl.experiments.figure_data import residuals, typical_row
 from hidldl.experiments.paper import FIGURES, OURS, TABLES, PaperFigure, PaperTable, published_results
-from hidldl.experiments.pictured import residuals, typical_row
 from hidldl.experiments.protocol import Experiment
 from hidldl.experiments.runner import run
 from hidldl.experiments.store import Store
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 FITTED_FIGURES = {"2": "Recovered rows against the truth", "residuals": "Residuals against iterations"}
 """Figures that are fitted when they are drawn: the paper's Figure 2, and the convergence that it describes."""
 ALL_FIGURES = ("2", *FIGURES, "residuals")
+INTRODUCTION = (
+    "Means and standard deviations over repetitions; the best is bold, the second underlined. A dot • (◦) means that "
+    f"{OURS} is significantly better (worse) in a single-tailed paired t-test at 0.05. Below each figure stands the "
+    "paper's, with the difference: blue where ours is better, orange where it is worse. alpha is the oracle's."
+)
 
 
 def comparisons(
@@ -139,51 +144,46 @@ def write(
     repetitions: int,
     datasets: tuple[str, ...] | None,
     command: str,
-) -> list[Path]:
-    """Write every table (Markdown, LaTeX, CSV), every figure (SVG, PDF, PNG) and the page; return what was written."""
+) -> None:
+    """Write tables (Markdown, LaTeX, CSV), figures (SVG, PDF, PNG), results.md with all tables, and the page."""
     folder.mkdir(parents=True, exist_ok=True)
-    parts, markdown, written = [], [], []
+    parts, markdown = [], []
     for number in tables:
         for position, comparison in enumerate(comparisons(TABLES[number], store, repetitions, datasets)):
-            if comparison.means.empty:
-                continue
-            suffix = f"-{position + 1}" if position else ""
-            for ending, text in (
-                ("md", to_markdown(comparison)),
-                ("tex", to_latex(comparison)),
-                ("csv", to_csv(comparison)),
-            ):
-                written.append(_write(folder / f"table-{number}{suffix}.{ending}", text))
-            markdown += [f"## {comparison.title}", "", to_markdown(comparison), "", _over_datasets(comparison), ""]
-            drawn = []
-            if len(comparison.means.columns) > 3 and len(comparison.means) > 1:
-                ranks = rank_figure(comparison.ranks, len(comparison.means))
-                drawn = [(ranks, "Average ranks; methods under one bar do not differ significantly (Nemenyi, 0.05).")]
-            parts.append(Part(comparison.title, comparison, drawn))
+            if not comparison.means.empty:
+                name = f"table-{number}" + (f"-{position + 1}" if position else "")
+                _write_table(folder, name, comparison)
+                markdown += [f"## {comparison.title}", "", to_markdown(comparison), "", _over_datasets(comparison), ""]
+                parts.append(_table_part(comparison))
     for number in figures:
         figure = draw(number, store, repetitions, datasets)
-        if figure is None:
-            continue
-        caption = FITTED_FIGURES.get(number) or FIGURES[number].caption
-        for ending in ("svg", "pdf", "png"):
-            path = folder / f"figure-{number}.{ending}"
-            figure.savefig(path, dpi=150)
-            written.append(path)
-        title = f"Figure {number}" if number in ("2", *FIGURES) else "Convergence"
-        parts.append(Part(f"{title}: {caption}", figures=[(figure, caption)]))
-    written.append(_write(folder / "results.md", "\n".join(markdown)))
+        if figure is not None:
+            for ending in ("svg", "pdf", "png"):
+                figure.savefig(folder / f"figure-{number}.{ending}", dpi=150)
+            caption = FITTED_FIGURES.get(number) or FIGURES[number].caption
+            title = f"Figure {number}" if number in ("2", *FIGURES) else "Convergence"
+            parts.append(Part(f"{title}: {caption}", figures=[(figure, caption)]))
+    _write(folder / "results.md", "\n".join(markdown))
     page = render_page(
         "The paper's evaluation, reproduced by hidldl",
-        "Means and standard deviations over repetitions; the best is bold, the second underlined. A dot • (◦) means "
-        f"that {OURS} is significantly better (worse) in a single-tailed paired t-test at 0.05. Below each figure "
-        "stands the paper's, with the difference: blue where ours is better, orange where it is worse. alpha is the "
-        "oracle's.",
+        INTRODUCTION,
         parts,
         command,
         provenance(store.results(needed_experiments(tables, figures, repetitions, datasets))),
     )
-    written.append(_write(folder / "index.html", page))
-    return written
+    _write(folder / "index.html", page)
+
+
+def _write_table(folder: Path, name: str, comparison: Comparison) -> None:
+    for ending, text_of in (("md", to_markdown), ("tex", to_latex), ("csv", to_csv)):
+        _write(folder / f"{name}.{ending}", text_of(comparison))
+
+
+def _table_part(comparison: Comparison) -> Part:
+    if len(comparison.means.columns) <= 3 or len(comparison.means) == 1:
+        return Part(comparison.title, comparison)
+    caption = "Average ranks; methods under one bar do not differ significantly (Nemenyi, 0.05)."
+    return Part(comparison.title, comparison, [(rank_figure(comparison.ranks, len(comparison.means)), caption)])
 
 
 def _over_datasets(comparison: Comparison) -> str:
@@ -206,6 +206,5 @@ def _there(name: str, datasets: tuple[str, ...] | None) -> bool:
     return any(name in experiment.datasets for experiment in TABLES["1"].experiments(1, datasets))
 
 
-def _write(path: Path, text: str) -> Path:
+def _write(path: Path, text: str) -> None:
     path.write_text(text + "\n", encoding="utf-8")
-    return path
