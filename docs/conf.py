@@ -8,6 +8,7 @@ from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
 
 from hidldl import __version__
+from hidldl.methods import HOUSE
 
 # One look for the figures of pages and notebooks, which run in processes of their own, and of the gallery.
 os.environ["MATPLOTLIBRC"] = str(Path(__file__).with_name("matplotlibrc"))
@@ -57,6 +58,23 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "capture_repr": (),
 }
+
+ROLES = {"recoverer": "Recoverers", "tuner": "Choosing parameters", "learner": "Learners"}
+
+
+def write_methods_page(path):
+    """The page of all methods, from the registry: what is entered there is documented by that."""
+    lines = ["Methods", "=======", "", ".. currentmodule:: hidldl", ""]
+    for role, title in ROLES.items():
+        methods = [method for method in HOUSE if method.role == role]
+        lines += [title, "-" * len(title), "", ".. autosummary::", "   :toctree: generated", ""]
+        lines += [*(f"   {method.class_name}" for method in methods), ""]
+        lines += [f"- **{method.title}** (``{method.name}``): {method.summary}" for method in methods] + [""]
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("\n".join(lines), encoding="utf-8")
+
+
+write_methods_page(Path(__file__).parent / "api" / "methods.rst")
 
 html_theme = "pydata_sphinx_theme"
 html_title = "hidldl"

@@ -254,7 +254,9 @@ def test_a_search_over_parameters_works(kind, hidden):
     target = hidden.D if kind in LEARNERS else np.where(hidden.observed, hidden.D_obs, np.nan)
     values = {"max_iter": [2, 20], "var_smoothing": [0.01, 0.1], "n_draws": [1, 2]}
     parameters = kind().get_params(deep=False)
-    grid = next(({name: values[name]} for name in values if name in parameters), {n: [v] for n, v in parameters.items()})
+    grid = next(
+        ({name: values[name]} for name in values if name in parameters), {n: [v] for n, v in parameters.items()}
+    )
     search = GridSearchCV(seeded(kind), grid, cv=3, error_score="raise")
     search.fit(hidden.X, target)
     assert 0 < search.best_score_ <= 1

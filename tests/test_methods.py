@@ -77,7 +77,7 @@ def even_fill(monkeypatch):
 
 
 def test_every_public_estimator_is_in_the_registry():
-    public = {getattr(hidldl, name) for name in hidldl.__all__}
+    public = [getattr(hidldl, name) for name in hidldl.__all__]
     estimators = {thing for thing in public if isinstance(thing, type) and hasattr(thing, "saved_attributes")}
     assert {method.kind for method in HOUSE} == estimators - {hidldl.Recoverer, hidldl.Learner}
 
@@ -186,17 +186,21 @@ def test_a_method_of_a_package_is_used_from_the_shell(with_tiny_fill, tmp_path):
     assert "is of the method 'TinyFill', which is not known here" in done.stderr
 
 
-def test_a_method_of_a_package_is_in_the_page_and_in_comparisons(with_tiny_fill):
-    script = (
-        "from hidldl.app.server import _method_options as options\n"
-        "from hidldl.experiments.paper import TABLES\n"
-        "print('value=\"tinyfill\"' in options() and 'Hidden labels share alike.' in options())\n"
-        "(experiment,) = TABLES['1'].experiments(1, ('SJAFFE',))\n"
-        "print('TinyFill' in [contender.name for contender in experiment.methods])\n"
-    )
-    command = [sys.executable, "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, env=with_tiny_fill)
-    assert done.stdout.split() == ["True", "True"], done.stderr
+def test_a_method_of_a_package_is_in_the_page(with_tiny_fill):
+    script = "from hidldl.app.server import method_options; print(method_options())"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=with_tiny_fill)
+    assert '<option value="tinyfill" data-summary="Hidden labels share alike.">TinyFill</option>' in done.stdout
+
+
+def test_a_method_of_a_package_is_compared(with_tiny_fill, tmp_path):
+    data = make_distributions(n_rows=30, n_features=2, n_labels=3, random_state=0)
+    complete = pd.DataFrame(np.hstack([data.features, data.distributions]), columns=["x", "y", "joy", "fear", "anger"])
+    complete.to_csv(tmp_path / "complete.csv", index=False)
+    arguments = ("--labels", "joy,fear,anger", "--repetitions", "1", "--output", "results")
+    done = shell(with_tiny_fill, tmp_path, "compare", "complete.csv", *arguments)
+    assert done.returncode == 0, done.stderr
+    assert "TinyFill" in done.stdout
+    assert "TinyFill" in (tmp_path / "results/comparison.md").read_text(encoding="utf-8")
 
 
 def test_a_method_of_a_package_is_tested_by_existing(with_tiny_fill):
@@ -206,7 +210,7 @@ def test_a_method_of_a_package_is_tested_by_existing(with_tiny_fill):
     )
     assert done.returncode == 0, done.stdout[-3000:]
     n_passed = int(done.stdout.split(" passed")[0].split()[-1])
-    assert n_passed > 60
+    assert n_passed > 50
 
 
 def test_all_methods_have_a_role():

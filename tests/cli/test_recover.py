@@ -198,7 +198,7 @@ def test_a_long_table_is_streamed(run, monkeypatch):
     monkeypatch.setattr(recovery, "CHUNK_ROWS", 16)
     result = run("recover", "faces.csv", "-o", "out.csv.gz", "--report", "r.html", "--intervals", "0.9", *QUICK)
     assert result.exit_code == 0, result.output
-    assert "40 of 60 rows, drawn at random, were fitted" in result.stderr
+    assert "fitted to 40 of 60 rows, drawn at random" in result.stderr
     assert recovered("out.csv.gz")["face"].tolist() == faces()["face"].tolist()
     text = gzip.decompress(Path("out.csv.gz").read_bytes())
     assert text == subprocess.run(["zcat", "out.csv.gz"], capture_output=True, check=True).stdout
@@ -280,9 +280,9 @@ def test_what_looks_wrong_and_is_not(tmp_path, monkeypatch, name):
         (["--labels", "joy,face"], "cannot be both|label"),
         (["--features", "x_1,joy"], "'joy' cannot be a feature too"),
         (["--id", "nope"], "no column 'nope'"),
-        (["--hidden", "?"], "'\\?' is none of auto, empty, zero, none and no number"),
+        (["--hidden", "?"], "'\\?' must be auto, empty, zero, none or a number"),
         (["--hidden", "none"], "empty cells in label column"),
-        (["--method", "meanfill", "--intervals", "0.9"], "intervals need the method bayes"),
+        (["--method", "meanfill", "--intervals", "0.9"], "meanfill has no intervals; leave out --intervals"),
         (["--method", "hidldl", "--set", "beta=1"], "no parameter 'beta'; its parameters are alpha"),
         (["--set", "nu=many"], "nu must be"),
         (["--model", "m.pkl"], r"m.pkl must end in .npz or .json"),
@@ -309,7 +309,7 @@ def test_a_wrong_model_is_one_line_and_changes_nothing(wrong, run):
     frame.loc[50, NAMES] = [0.5, 0.1, 0.1, 0.1]
     frame.to_csv("sums.csv", index=False)
     assert "row 51 of sums.csv sum to 0.8, not to 1" in wrong("predict", "sums.csv", "--model", "m.npz")
-    assert "intervals need" in wrong("predict", "faces.csv", "--model", "m.npz", "--intervals", "0.5")
+    assert "MeanFill has no intervals" in wrong("predict", "faces.csv", "--model", "m.npz", "--intervals", "0.5")
 
 
 def test_half_a_table_is_not_handed_to_the_next_program(run, monkeypatch):
@@ -347,15 +347,14 @@ def test_what_cannot_be_written_is_told_before_the_work(run, monkeypatch, argume
     assert Path("faces.csv").read_bytes() == before
 
 
-@pytest.mark.parametrize("step", ["save_table_model", "recovery_page"])
+@pytest.mark.parametrize("step", ["save_model", "recovery_page"])
 def test_all_files_are_there_or_none(run, monkeypatch, step):
     """The disk is full when the last of them is written."""
 
     def full(*arguments):
         raise OSError(28, "No space left on device")
 
-    home = {"save_table_model": "hidldl.tables.model_files", "recovery_page": "hidldl.reports.recovery_page"}[step]
-    monkeypatch.setattr(f"{home}.{step}", full)
+    monkeypatch.setattr(recovery, step, full)
     Path("out.csv").write_text("as it was")
     result = run(
         "recover", "faces.csv", "-o", "out.csv", "--report", "r.html", "--model", "m.npz", "--method", "meanfill"

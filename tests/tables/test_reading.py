@@ -227,7 +227,20 @@ def test_the_stored_value_of_a_formula_is_read(tmp_path):
     assert table.read()["y_c"].iloc[2] == 0.7
 
 
-def test_a_table_that_changes_is_noticed(tmp_path):
+def test_a_small_table_is_read_once(tmp_path, monkeypatch):
+    calls = []
+    blocks = sources.Source.blocks
+    monkeypatch.setattr(sources.Source, "blocks", lambda self: calls.append(1) or blocks(self))
+    table = opened(tmp_path, GOOD)
+    table.scan()
+    (tmp_path / "table.csv").unlink()
+    assert len(table.read()) == len(table.read()) == 6
+    assert calls == [1]
+
+
+def test_a_table_that_changes_is_noticed(tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited, "SAMPLE_BYTES", 10)
+    monkeypatch.setattr(delimited, "SMALL_BYTES", 0)
     table = opened(tmp_path, GOOD)
     table.scan()
     (tmp_path / "table.csv").write_text(malformed.with_row("many,5,0.1,0.2,0.7\n"))

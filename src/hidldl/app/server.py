@@ -88,7 +88,7 @@ class _Requests:
         here, reports = files("hidldl.app"), files("hidldl.reports")
         styles = [reports / "templates/base.css", here / "page.css"]
         page = (here / "page.html").read_text(encoding="utf-8").replace("{{ most_megabytes }}", str(most_megabytes))
-        page = page.replace("{{ methods }}", _method_options())
+        page = page.replace("{{ methods }}", method_options())
         self.static = {
             "/": (page, "text/html"),
             "/page.css": ("".join(style.read_text(encoding="utf-8") for style in styles), "text/css"),
@@ -218,7 +218,7 @@ class _Requests:
         return few and all(find_spec(module) for module in ("openpyxl", "defusedxml"))
 
 
-def _method_options() -> str:
+def method_options() -> str:
     """The methods to choose from, with what a reader should know of each."""
     return "".join(
         f'<option value="{escape(method.name)}" data-summary="{escape(method.summary)}"'

@@ -56,8 +56,6 @@ class Table:
         The file's name, for messages.
     columns : tuple of str
         The names of the columns; "" for a first column without one, which names the rows.
-    n_rows : int
-        How many rows there are below the header; known after `scan`.
     first_rows : DataFrame
         Some rows to look at, as `chunks` gives them; known after `scan`.
     """
@@ -67,7 +65,7 @@ class Table:
         self._reader = reader
         self._remove = weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True) if temporary else None
         self._scanned: list[Column] | None = None
-        self.n_rows = 0
+        self._n_rows = 0
         self.first_rows = pd.DataFrame()
         self.columns = reader.columns
 
@@ -84,6 +82,12 @@ class Table:
         if self._remove is not None:
             self._remove()
 
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are below the header."""
+        self.scan()
+        return self._n_rows
+
     def scan(self) -> list[Column]:
         """Read and check every cell once, and say what each column holds."""
         if self._scanned is None:
@@ -92,7 +96,7 @@ class Table:
             if first is None:
                 raise TableError(f"{self.name} has no rows; add some below the column names.")
             decimal = self._reader.decimal
-            self._scanned, self.n_rows = summarise(chain([first], frames), self.columns, decimal)
+            self._scanned, self._n_rows = summarise(chain([first], frames), self.columns, decimal)
             kinds = [column.kind for column in self._scanned]
             self.first_rows = convert(first.head(FIRST_ROWS), self.columns, kinds, decimal)
         return self._scanned

@@ -90,7 +90,7 @@ class TableRecovery:
 
     def pieces(self, progress: Progress = silent) -> Iterator[RecoveredRows]:
         """The recovered rows, in the order of the table."""
-        n_rows = self.table.n_rows
+        n_rows = self.table.n_rows if self.whole is None else len(self.whole.X)
         done = 0
         for part, D in self._completed():
             done += len(D)
