@@ -1,7 +1,49 @@
-"""Errors that users may catch, and warnings that point at their code."""
+"""Errors that users may catch, and warnings that point at their code.
+
+What a user can do about an error is data, a `Remedy`. Python, the shell and the page each have their own words for it.
+"""
 
 import sys
 import warnings
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+PYTHON_WORDS = {
+    "labels": "name the label columns by labels=",
+    "drop label": "leave it out of labels=",
+    "features": "name the feature columns by features=",
+    "id": "name the column by id=",
+    "hidden=none": 'pass hidden="none"',
+    "hidden=zero": 'pass hidden="zero"',
+    "hidden=empty,zero": 'pass hidden="empty,zero"',
+    "normalise": "pass normalise=True",
+    "no intervals": "leave out intervals=",
+    "bayes": 'pass method="bayes"',
+    "output": "name a file to write",
+    "sheet": "name it by sheet=",
+    "skip": "pass skip_bad_rows=True",
+}
+"""What each remedy is called in Python; the shell and the page have the same keys."""
+
+
+class Remedy(NamedTuple):
+    """Something that a user can do: a key of ``PYTHON_WORDS``, and when it helps."""
+
+    what: str
+    when: str = ""
+
+
+def with_remedies(message: str, remedies: Sequence[Remedy], words: Mapping[str, str] = PYTHON_WORDS) -> str:
+    """A message with what can be done, in the words of a front end.
+
+    Examples
+    --------
+    >>> from hidldl.errors import Remedy, with_remedies
+    >>> with_remedies("no label is hidden", [Remedy("hidden=zero", "if zeros are hidden labels")])
+    'no label is hidden; pass hidden="zero" if zeros are hidden labels'
+    """
+    phrases = [f"{words[remedy.what]} {remedy.when}".rstrip() for remedy in remedies]
+    return "; ".join([message, ", or ".join(phrases)]) if phrases else message
 
 
 class DivergenceError(ValueError):
@@ -9,7 +51,23 @@ class DivergenceError(ValueError):
 
 
 class TableError(ValueError):
-    """A table that cannot be used. The message is one line: the file, the row, the column and the remedy."""
+    """A table that cannot be used. The message is one line: the file, the row, the column and the remedy.
+
+    Attributes
+    ----------
+    problem : str
+        What is wrong, without what can be done.
+    remedies : tuple of Remedy
+        What can be done, for front ends with words of their own.
+    """
+
+    def __init__(self, problem: str, *remedies: Remedy) -> None:
+        self.problem, self.remedies = problem, remedies
+        super().__init__(self.worded(PYTHON_WORDS))
+
+    def worded(self, words: Mapping[str, str]) -> str:
+        """The message in the words of a front end."""
+        return with_remedies(self.problem, self.remedies, words) + ("." if self.remedies else "")
 
 
 class ModelFileError(ValueError):

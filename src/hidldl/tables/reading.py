@@ -16,12 +16,13 @@ from contextlib import contextmanager, nullcontext
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+import numpy as np
 import pandas as pd
 
 from hidldl.errors import TableError
-from hidldl.tables.columns import Column, convert, summarise
+from hidldl.tables.columns import Column, convert, is_number, summarise
 from hidldl.tables.delimited import Delimited
 from hidldl.tables.parquet import Parquet
 from hidldl.tables.sources import (
@@ -131,6 +132,39 @@ class Table:
     def read(self, as_text: Collection[str] = ()) -> pd.DataFrame:
         """The whole table at once, as `chunks` gives it."""
         return pd.concat(list(self.chunks(as_text=as_text)))
+
+
+class _InMemory:
+    """A DataFrame, read like a file."""
+
+    decimal = "."
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self._frame = frame
+        self.columns = tuple(str(name) for name in frame.columns)
+
+    def frames(self, rows: int, text: Collection[int] = ()) -> Iterator[pd.DataFrame]:
+        """Pieces of at most so many rows; columns of numbers as they are, others as text."""
+        for start in range(0, len(self._frame), rows):
+            piece = self._frame.iloc[start : start + rows]
+            columns = {j: _plain_column(piece.iloc[:, j], as_text=j in text) for j in range(piece.shape[1])}
+            yield pd.DataFrame(columns, index=pd.RangeIndex(start + 1, start + len(piece) + 1))
+
+
+def _plain_column(column: "pd.Series[Any]", *, as_text: bool) -> Any:
+    if is_number(column.dtype) and not as_text:
+        return column.to_numpy()
+    if not as_text and isinstance(column.dtype, pd.api.extensions.ExtensionDtype) and column.dtype.kind in "biuf":
+        return column.to_numpy(float, na_value=np.nan)
+    texts = column.astype(object)
+    return texts.where(texts.isna(), texts.map(str)).to_numpy(object)
+
+
+def table_of(frame: pd.DataFrame, name: str = "the table") -> Table:
+    """A DataFrame as a table; an index with a name is its first column."""
+    if frame.index.name is not None or not isinstance(frame.index, pd.RangeIndex):
+        frame = frame.reset_index(names=str(frame.index.name or ""))
+    return Table(name, _named(_InMemory(frame), name))
 
 
 def open_table(
