@@ -38,6 +38,9 @@ from .saving import load_model as load_model
 from .saving import save_model as save_model
 from .selection import Selection as Selection
 from .tables.loading import load_table as load_table
+from .tables.prediction import predict_table as predict_table
+from .tables.recovery import recover_table as recover_table
+from .tables.results import RecoveredTable as RecoveredTable
 from .theory import recovery_bound as recovery_bound
 
 __version__: str

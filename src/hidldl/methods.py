@@ -118,7 +118,7 @@ HOUSE = (
         "winldl",
         "WInLDL",
         "hidldl.recovery.winldl:WInLDL",
-        "A linear model that trusts small shares less. It takes the other shares as they are.",
+        "A linear model in which small shares count more. It takes the other shares as they are.",
     ),
     Method(
         "ldlldm",

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from hidldl import make_distributions
 from hidldl.__main__ import main
-from hidldl.cli.errors import Stopped
+from hidldl.cli.terminal import Stopped
 from hidldl.experiments import compare as module
 
 

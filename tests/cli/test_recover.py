@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from hidldl import hide_labels, make_distributions
 from hidldl.__main__ import main
-from hidldl.tables import recovery
+from hidldl.tables import recovery, results
 from malformed import LABELS, MALFORMED
 
 NAMES = ["joy", "fear", "anger", "calm"]
@@ -47,7 +47,12 @@ def run(tmp_path, monkeypatch):
     """The command in a folder of its own, which holds faces.csv."""
     monkeypatch.chdir(tmp_path)
     faces().to_csv("faces.csv", index=False)
-    return lambda *arguments, **options: CliRunner().invoke(main, arguments, **options)
+
+    def invoke(*arguments, **options):
+        digits = ["--full-precision"] if arguments[0] in ("recover", "predict") else []
+        return CliRunner().invoke(main, [*arguments, *digits], **options)
+
+    return invoke
 
 
 def recovered(path: str = "out.csv", table: pd.DataFrame | None = None, **options) -> pd.DataFrame:
@@ -69,7 +74,7 @@ def test_from_a_file_to_a_result_without_any_option(run):
     result = run("recover", "faces.csv", "-o", "out.csv", "--report", "report.html", "--method", "meanfill")
     assert result.exit_code == 0, result.output
     frame = recovered()
-    assert frame.columns.tolist() == ["face", *NAMES, "hidden_mass"]
+    assert frame.columns.tolist() == [*faces().columns, "hidden_mass"]
     assert frame["face"].tolist() == faces()["face"].tolist()
     assert result.stdout == ""
     assert "labels, guessed: 'joy', 'fear', 'anger', 'calm'" in result.stderr
@@ -106,7 +111,7 @@ def test_bayes_saves_a_model_that_predicts_new_rows(run):
     result = run("predict", "features.csv", "--model", "m.npz", "-o", "-")
     assert "the table has no labels" in result.stderr
     predicted = pd.read_csv(StringIO(result.stdout))
-    assert predicted.columns.tolist() == [*NAMES, "hidden_mass"]
+    assert predicted.columns.tolist() == ["x_2", "x_1", "x_3", *NAMES, "hidden_mass"]
     assert predicted["hidden_mass"].to_numpy() == pytest.approx(np.ones(60))
 
 
@@ -354,7 +359,7 @@ def test_all_files_are_there_or_none(run, monkeypatch, step):
     def full(*arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(recovery, step, full)
+    monkeypatch.setattr(results, step, full)
     Path("out.csv").write_text("as it was")
     result = run(
         "recover", "faces.csv", "-o", "out.csv", "--report", "r.html", "--model", "m.npz", "--method", "meanfill"
@@ -363,6 +368,74 @@ def test_all_files_are_there_or_none(run, monkeypatch, step):
     assert result.stderr == "Error: the result cannot be written: No space left on device.\n"
     assert Path("out.csv").read_text() == "as it was"
     assert sorted(path.name for path in Path().iterdir()) == ["faces.csv", "out.csv"]
+
+
+# Output to work with.
+
+
+def plain_run(*arguments):
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_six_digits_are_written_and_rows_still_sum_to_one(run):
+    plain_run("recover", "faces.csv", "--method", "meanfill")
+    texts = pd.read_csv("faces.recovered.csv", dtype=str)
+    assert texts[NAMES].map(lambda text: len(text.partition(".")[2]) <= 6).to_numpy().all()
+    units = texts[NAMES].astype(float).mul(1e6).round().astype(int)
+    assert (units.sum(axis=1) == 10**6).all()
+    assert (
+        units.where(faces()[NAMES].isna(), 0).sum(axis=1) == (texts["hidden_mass"].astype(float) * 1e6).round()
+    ).all()
+
+
+def test_the_result_is_the_table_with_its_labels_complete(run):
+    frame = faces().assign(when="2024-05-01", code=[f"c-{i:04d}" for i in range(60)], age=range(60))
+    frame["note"] = [*["a, b"] * 30, *[np.nan] * 30]
+    frame.to_csv("more.csv", index=False)
+    plain_run("recover", "more.csv", "--method", "meanfill", "--flags")
+    out = pd.read_csv("more.recovered.csv", dtype={"face": str, "code": str})
+    flags = [f"{name}_was_hidden" for name in NAMES]
+    assert out.columns.tolist() == [*frame.columns, "hidden_mass", *flags]
+    others = [name for name in frame if name not in NAMES]
+    pd.testing.assert_frame_equal(out[others], frame[others], check_dtype=False)
+    assert np.array_equal(out[flags].to_numpy(), frame[NAMES].isna().to_numpy())
+    assert ",59," in Path("more.recovered.csv").read_text()  # whole numbers stay whole
+    for keep, columns in (("id", ["face", *NAMES, "hidden_mass"]), ("none", [*NAMES, "hidden_mass"])):
+        plain_run("recover", "more.csv", "-o", "kept.csv", "--method", "meanfill", "--keep", keep)
+        assert pd.read_csv("kept.csv").columns.tolist() == columns
+
+
+def test_units_delimiter_and_decimal_mark_are_those_of_the_table(run):
+    frame = faces()
+    frame[NAMES] = (100 * frame[NAMES]).round(3)
+    frame.to_csv("percent.csv", index=False, sep=";", decimal=",")
+    plain_run("recover", "percent.csv", "--method", "meanfill")
+    out = pd.read_csv("percent.recovered.csv", sep=";", decimal=",")
+    assert out[NAMES].sum(axis=1).to_numpy() == pytest.approx(100)
+    assert out[NAMES].to_numpy().max() > 1
+    plain_run("recover", "percent.csv", "--method", "meanfill", "-o", "shares.csv", "--as", "shares")
+    shares = pd.read_csv("shares.csv", sep=";", decimal=",")
+    assert shares[NAMES].to_numpy() == pytest.approx(out[NAMES].to_numpy() / 100, abs=1e-6)
+
+
+def test_a_result_beside_the_table_has_its_format(run):
+    for name in ("faces.tsv", "faces.csv.gz", "faces.parquet", "faces.xlsx"):
+        write_as(faces(), Path(name))
+        plain_run("recover", name, "--method", "meanfill", "--labels", ",".join(NAMES))
+        stem, _, suffix = name.partition(".")
+        assert Path(f"{stem}.recovered.{suffix}").is_file()
+    assert "nothing to write" in CliRunner().invoke(main, ["recover", "-"], input="x\n").stderr
+
+
+def write_as(frame, path):
+    if path.suffix == ".parquet":
+        frame.to_parquet(path)
+    elif path.suffix == ".xlsx":
+        frame.to_excel(path, index=False)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
 
 
 # Other programs before and behind it.
@@ -385,7 +458,17 @@ def command(*arguments: str, folder: Path, **options) -> subprocess.Popen:
 def test_from_standard_input_to_standard_output(tmp_path):
     text = faces().to_csv(index=False).encode()
     process = command(
-        "recover", "-", "-o", "-", "--method", "meanfill", "-q", folder=tmp_path, stdin=-1, stdout=subprocess.PIPE
+        "recover",
+        "-",
+        "-o",
+        "-",
+        "--method",
+        "meanfill",
+        "-q",
+        "--full-precision",
+        folder=tmp_path,
+        stdin=-1,
+        stdout=subprocess.PIPE,
     )
     out, err = process.communicate(gzip.compress(text), timeout=60)
     assert (process.returncode, err) == (0, b"")

@@ -33,7 +33,7 @@ def roles(path, **told):
 
 def test_a_list_names_columns_exactly(path):
     assert roles(path, labels=AWKWARD[:3]).labels == ("a,b", "c..d", "*")
-    with pytest.raises(TableError, match=r"no column 'x\*' \(--features\)"):
+    with pytest.raises(TableError, match=r"no column 'x\*' \(features\)"):
         roles(path, labels=AWKWARD, features=["x*"])
 
 

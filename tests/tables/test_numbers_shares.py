@@ -80,7 +80,7 @@ def test_shares_are_proportional_to_amounts(amounts, hidden, factor):
     ("row", "says"),
     [
         ([-0.1, 0.4, 0.7], "-0.1 in row 2, label column 'a' of t.csv is negative"),
-        ([0.5, 0.1, NAN], "the labels of row 2 of t.csv sum to 0.6, not to 1; correct it, or use --normalise"),
+        ([0.5, 0.1, NAN], "the labels of row 2 of t.csv sum to 0.6, not to 1; correct it; pass normalise=True"),
         ([0, NAN, 0], "row 2 of t.csv has labels but none above 0"),
     ],
 )

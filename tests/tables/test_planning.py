@@ -48,12 +48,12 @@ def test_a_name_with_a_comma_or_a_star_is_a_name():
 @pytest.mark.parametrize(
     ("told", "says"),
     [
-        ({"labels": "a,nope"}, "no column 'nope' \\(--labels\\); its columns are 'x', 'a', 'b', 'c'"),
+        ({"labels": "a,nope"}, "no column 'nope' \\(labels\\); its columns are 'x', 'a', 'b', 'c'"),
         ({"labels": "c..a"}, "no column 'c..a'"),
         ({"labels": "1..9"}, "no column '1..9'"),
         ({"labels": "a..c", "features": "x,a"}, "'a' cannot be a feature too"),
         ({"labels": "a..c", "row_names": "a"}, "'a' cannot be both"),
-        ({"labels": "a..c", "row_names": "z"}, "no column 'z' \\(--id\\)"),
+        ({"labels": "a..c", "row_names": "z"}, "no column 'z'; name the column by id="),
         ({"labels": "x,a,b,c"}, "no feature columns"),
     ],
 )
@@ -156,7 +156,10 @@ def test_counts_are_guessed_by_their_names(names):
 
 def test_what_cannot_be_guessed_is_asked_for():
     frame = pd.DataFrame({"x": X, "y": X**2, "z": X**3})
-    with pytest.raises(TableError, match=r"does not show which columns are labels.*--labels; its columns are 'x'"):
+    with pytest.raises(
+        TableError,
+        match=r"does not show which columns are labels.*; its columns are 'x'.*; name the label columns by labels=",
+    ):
         roles(frame)
 
 

@@ -9,8 +9,9 @@ import pytest
 from hidldl import MeanFill, hide_labels, make_distributions, save_model
 from hidldl.errors import ModelFileError, TableError
 from hidldl.tables.planning import Options
+from hidldl.tables.prediction import load_table_model, predict_rows
 from hidldl.tables.reading import open_table
-from hidldl.tables.recovery import load_table_model, predict_rows, recover_rows
+from hidldl.tables.recovery import recover_rows
 
 NAMES = ["a", "b", "c"]
 
@@ -37,7 +38,7 @@ def predicted(folder, frame: pd.DataFrame, **options):
     frame.to_csv(folder / "new.csv", index=False)
     with open_table(folder / "new.csv") as table:
         prediction = predict_rows(folder / "m.npz", table, **options)
-        (piece,) = prediction.pieces()
+        (piece,) = prediction.pieces(level=prediction.level)
     return prediction, piece
 
 
@@ -104,7 +105,7 @@ def test_new_rows_keep_their_proportions_whatever_the_method(tmp_path):
 
 
 def test_what_does_not_fit_is_refused(bayes, tmp_path):
-    with pytest.raises(TableError, match=r"no column 'z' \(--id\)"):
+    with pytest.raises(TableError, match=r"no column 'z'; name the column by id="):
         predicted(bayes, frame_of(), row_names="z")
     with pytest.raises(TableError, match="no column 'y', which the model needs"):
         predicted(bayes, frame_of().drop(columns="y"))

@@ -13,6 +13,7 @@ from hidldl.recovery.incomldl import IncomLDL
 from hidldl.recovery.selftuned import SelfTuned
 from hidldl.tables import delimited
 from hidldl.tables import recovery as pipeline
+from hidldl.tables import results as results_module
 from hidldl.tables.planning import Options
 from hidldl.tables.reading import open_table
 from hidldl.tables.recovery import make_model, recover_rows
@@ -46,7 +47,7 @@ def path(tmp_path_factory):
 def recovered(path, options=QUICK):
     with open_table(path) as table:
         recovery = recover_rows(table, options)
-        pieces = list(recovery.pieces())
+        pieces = list(recovery.pieces(level=options.level))
     return recovery, pieces
 
 
@@ -98,6 +99,7 @@ def test_a_streamed_table_in_chunks_of_any_size(path, monkeypatch, whole):
     monkeypatch.setattr(pipeline, "AT_ONCE", 100)
     results = []
     for chunk_rows in (7, 64, 1000):
+        monkeypatch.setattr(results_module, "CHUNK_ROWS", chunk_rows)
         monkeypatch.setattr(pipeline, "CHUNK_ROWS", chunk_rows)
         recovery, pieces = recovered(path)
         assert recovery.whole is None

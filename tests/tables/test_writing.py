@@ -14,7 +14,7 @@ from hidldl.errors import TableError
 from hidldl.replacing import replacing, replacing_all
 from hidldl.tables import writing
 from hidldl.tables.reading import open_table
-from hidldl.tables.recovery import RecoveredRows
+from hidldl.tables.results import Layout, RecoveredRows
 from hidldl.tables.writing import Targets, open_writer
 
 IDS = [
@@ -32,7 +32,7 @@ def rows_of(ids=IDS, labels=LABELS, **more) -> RecoveredRows:
 
 
 def write(path: Path, rows: RecoveredRows, pieces: int = 3, labels=LABELS) -> None:
-    frame = rows.frame(labels, "id")
+    frame = rows.frame(Layout(("id", *labels), labels, "id", digits=None))
     with replacing(path) as target, open_writer(path, target) as writer:
         for positions in np.array_split(np.arange(len(frame)), pieces):
             writer.write(frame.iloc[positions])
@@ -91,7 +91,7 @@ def test_columns_get_names_of_their_own():
     labels = ("hidden_mass", "a", "a_low", "row")
     bounds = np.zeros((2, 4))
     rows = rows_of(["x", "y"], labels, low=bounds, high=bounds + 1, mass_low=bounds[:, 0], mass_high=bounds[:, 0])
-    frame = rows.frame(labels, "")
+    frame = rows.frame(Layout(("", *labels), labels, "", digits=None))
     assert frame.columns.is_unique
     assert frame.columns[:7].tolist() == ["row_", *labels, "hidden_mass_", "hidden_mass_low"]
     assert frame.shape == (2, 1 + 4 + 3 + 8)
@@ -99,7 +99,7 @@ def test_columns_get_names_of_their_own():
 
 def test_standard_output_gets_all_or_nothing(capfdbinary, monkeypatch):
     monkeypatch.setattr(sys, "stdout", sys.__stdout__)
-    frame = rows_of(["é"]).frame(LABELS, "id")
+    frame = rows_of(["é"]).frame(Layout(("id", *LABELS), LABELS, "id", digits=None))
     with open_writer(Path("-"), None) as writer:
         writer.write(frame)
         assert capfdbinary.readouterr().out == b""

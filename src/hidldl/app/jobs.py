@@ -1,7 +1,7 @@
 """One table each: its folder, the program that works on it, how far that is, and the removal of everything.
 
-Work is done by ``hidldl recover`` itself, as a program of its own: it can be cancelled, its memory goes with it, and
-what it refuses is what the shell refuses.
+Work is done by a program of its own, `hidldl.app.work`: it can be cancelled, its memory goes with it, and it calls the
+same function as the shell.
 """
 
 import asyncio
@@ -12,14 +12,13 @@ import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 from typing import Any, Literal, TypeAlias
 
-from hidldl.app.words import in_words
 from hidldl.errors import TableError
 from hidldl.tables.sources import split_suffix
 
@@ -29,7 +28,7 @@ MOST_JOBS = 8
 IDLE_SECONDS = 900.0
 """An open page asks once a minute; one that is silent for so long is gone."""
 GRACE_SECONDS = 3.0
-LONGEST_LINE = 2**20
+LONGEST_LINE = 2**26
 RESULTS = {"csv": "recovered.csv", "xlsx": "recovered.xlsx", "report": "report.html", "model": "model.npz"}
 
 
@@ -57,7 +56,6 @@ class Job:
     problem: str = ""
     cancelled: bool = False
     overview: dict[str, Any] | None = None
-    named: bool = False
     touched: float = field(default_factory=monotonic)
     _process: asyncio.subprocess.Process | None = None
     _task: asyncio.Task[None] | None = None
@@ -81,9 +79,8 @@ class Job:
         """Begin to look at the table."""
         self._start("reading", self._read())
 
-    def recover(self, options: Sequence[str], *, named: bool) -> None:
-        """Begin to recover it, with options of ``hidldl recover``; ``named`` if a column names the rows."""
-        self.named = named
+    def recover(self, options: Mapping[str, Any]) -> None:
+        """Begin to recover it, with arguments of ``recover_table``."""
         self._start("running", self._recover(options))
 
     def _start(self, state: State, work: Awaitable[None]) -> None:
@@ -100,60 +97,70 @@ class Job:
 
     async def _read(self) -> None:
         assert self.table is not None
-        said, self.problem = await self._run("hidldl.app.overview", *self._of_sheet(), "--", self.table.name, self.name)
-        found = {} if self.problem else json.loads(said)
-        self.sheets = found.get("sheets", [])
-        self.overview = None if self.problem or self.sheets else found
+        request = {"action": "overview", "path": self.table.name, "name": self.name, "sheet": self.sheet}
+        answer, self.problem = await self._run(request)
+        self.sheets = answer.get("sheets", [])
+        self.overview = None if self.problem or self.sheets else answer
         self.state = "ready" if self.overview else "choosing" if self.sheets else "new"
 
-    async def _recover(self, options: Sequence[str]) -> None:
+    async def _recover(self, options: Mapping[str, Any]) -> None:
         assert self.table is not None
         self._remove_results()
-        files = ("-o", RESULTS["csv"], "--report", RESULTS["report"], "--model", RESULTS["model"])
-        called = ("--name", self.name, "--progress", "json", "--quiet")
-        _, problem = await self._run("hidldl", "recover", self.table.name, *self._of_sheet(), *options, *files, *called)
+        files = {"output": RESULTS["csv"], "report": RESULTS["report"], "model": RESULTS["model"]}
+        request = {
+            "action": "recover",
+            "path": self.table.name,
+            "options": {**options, "name": self.name, "sheet": self.sheet},
+            "files": files,
+            "command": "hidldl app",
+        }
+        _, problem = await self._run(request)
         if problem:
             self._remove_results()
         self.state, self.problem = ("ready" if problem else "done"), problem
 
-    def _of_sheet(self) -> tuple[str, ...]:
-        return () if self.sheet is None else ("--sheet", self.sheet)
-
-    async def _run(self, module: str, *arguments: str) -> tuple[bytes, str]:
-        """Run a module in the job's folder; what it printed, and in what it ended if not well."""
+    async def _run(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+        """Have a request answered by a program of its own, in the job's folder; its answer, or the problem."""
         # -P: a table is never taken for a module. A relative name of a folder would mean another one there.
-        command = (sys.executable, "-P", "-m", module, *arguments)
+        command = (sys.executable, "-P", "-m", "hidldl.app.work")
         places = [str(Path(place).absolute()) for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
         kept = {**os.environ, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(self.folder))}
         environment = {**kept, "PYTHONPATH": os.pathsep.join(places), "PYTHONIOENCODING": "utf-8"}
         pipe = asyncio.subprocess.PIPE
         try:
             self._process = process = await asyncio.create_subprocess_exec(
-                *command, cwd=self.folder, env=environment, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe,
-                limit=LONGEST_LINE,
-            )  # fmt: skip
+                *command, cwd=self.folder, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, limit=LONGEST_LINE
+            )
         except (OSError, ValueError) as error:
-            return b"", f"The computation cannot be started: {error}."
+            return {}, f"The computation cannot be started: {error}."
         if self.cancelled:
             process.kill()
-        assert process.stdout is not None
-        said, last_line, _ = await asyncio.gather(process.stdout.read(), self._follow(process), process.wait())
+        assert process.stdin is not None and process.stderr is not None
+        with suppress(BrokenPipeError, ConnectionResetError):
+            process.stdin.write(json.dumps(request).encode())
+            await process.stdin.drain()
+        process.stdin.close()
+        last, errors, _ = await asyncio.gather(self._follow(process), process.stderr.read(), process.wait())
         self._process = None
         if self.cancelled:
-            return b"", "Cancelled; nothing was kept but the table."
-        return said, _what_went_wrong(process.returncode, last_line)
+            return {}, "Cancelled; nothing was kept but the table."
+        if "problem" in last:
+            return {}, str(last["problem"])
+        if "answer" in last and process.returncode == 0:
+            return dict(last["answer"]), ""
+        return {}, _what_went_wrong(errors.decode("utf-8", "replace"))
 
-    async def _follow(self, process: asyncio.subprocess.Process) -> str:
-        """Take note of how far it is; its last words."""
-        assert process.stderr is not None
-        last = ""
-        async for line in process.stderr:
-            text = line.decode("utf-8", "replace").strip()
+    async def _follow(self, process: asyncio.subprocess.Process) -> dict[str, Any]:
+        """Take note of how far it is; its last line."""
+        assert process.stdout is not None
+        last: dict[str, Any] = {}
+        async for line in process.stdout:
             try:
-                step = json.loads(text)
-                self.what, self.share = str(step["words"]), float(step["done"]) / float(step["total"])
-            except (ValueError, TypeError, KeyError):
-                last = text or last
+                last = json.loads(line)
+            except ValueError:
+                continue
+            if "words" in last:
+                self.what, self.share = str(last["words"]), float(last["done"]) / float(last["total"])
         return last
 
     async def cancel(self) -> None:
@@ -223,11 +230,8 @@ class Jobs:
             await asyncio.gather(*(self.forget(job) for job in silent))
 
 
-def _what_went_wrong(status: int | None, last_line: str) -> str:
-    if status == 0:
-        return ""
-    if status in (1, 2) and last_line.startswith("Error: "):
-        return in_words(last_line.removeprefix("Error: "))
-    if last_line:
-        return f"hidldl failed, which it should not: {last_line[:300]}"
+def _what_went_wrong(errors: str) -> str:
+    lines = [line for line in errors.splitlines() if line.strip()]
+    if lines:
+        return f"hidldl failed, which it should not: {lines[-1][:300]}"
     return "The computation was ended from outside, perhaps because it needed more memory than there is."

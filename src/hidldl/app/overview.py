@@ -1,17 +1,11 @@
-"""What a table holds and how it would be read, for the page; run as a program of its own, so that it can be cancelled.
+"""What a table holds and how it would be read, for the page."""
 
-``python -m hidldl.app.overview table.csv "its name"`` prints JSON.
-"""
-
-import json
-import warnings
 from pathlib import Path
 from typing import Any
 
-import click
 import pandas as pd
 
-from hidldl.app.words import in_words
+from hidldl.app.words import WORDS
 from hidldl.errors import TableError
 from hidldl.tables.columns import MOST_DISTINCT, Column
 from hidldl.tables.planning import Options, Plan
@@ -39,7 +33,7 @@ def overview(path: Path, name: str, sheet: str | None = None) -> dict[str, Any]:
         try:
             plan = Plan.of(table, Options())
         except TableError as error:
-            problem = in_words(str(error))
+            problem = error.worded(WORDS)
         return {
             "n_rows": table.n_rows,
             "columns": [
@@ -88,22 +82,3 @@ def _cells(rows: pd.DataFrame) -> list[list[str | None]]:
     return [
         [None if not isinstance(cell, str) else cell[:LONGEST_CELL] for cell in row] for row in rows.to_numpy().tolist()
     ]
-
-
-@click.command()
-@click.option("--sheet")
-@click.argument("path", type=click.Path(path_type=Path))
-@click.argument("name")
-def main(path: Path, name: str, sheet: str | None) -> None:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = overview(path, name, sheet)
-    except (ValueError, ImportError, OSError, MemoryError) as error:
-        reason = " ".join(str(error).split()) or "there is not enough memory for this table."
-        raise click.ClickException(reason) from error
-    click.echo(json.dumps(found))
-
-
-if __name__ == "__main__":
-    main()

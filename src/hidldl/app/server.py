@@ -182,7 +182,7 @@ class _Requests:
             return _problem(422, str(error))
         except BusyError as error:
             return _problem(503, str(error))
-        job.recover(options, named="id" in wanted["roles"])
+        job.recover(options)
         return JSONResponse({}, 202)
 
     async def cancel(self, request: Request, job: Job) -> Response:
@@ -206,7 +206,7 @@ class _Requests:
             raise HTTPException(404)
         if which == "xlsx" and not path.exists():
             try:
-                await run_in_threadpool(_write_excel, job.folder / RESULTS["csv"], path, job.named)
+                await run_in_threadpool(_write_excel, job.folder / RESULTS["csv"], path)
             except (TableError, ImportError, OSError) as error:
                 return _problem(422, str(error))
         stem = split_suffix(job.name)[0]
@@ -227,10 +227,11 @@ def method_options() -> str:
     )
 
 
-def _write_excel(recovered: Path, path: Path, named: bool) -> None:
-    """The recovered table as a workbook; names of rows, in the first column, stay as they are written."""
+def _write_excel(recovered: Path, path: Path) -> None:
+    """The recovered table as a workbook; text and names of rows stay as they are written."""
     with open_table(recovered) as table, replacing(path) as target, open_writer(path, target) as writer:
-        for rows in table.chunks(as_text=table.columns[:1] if named else ()):
+        texts = [column.name for column in table.scan() if column.kind == "text"]
+        for rows in table.chunks(as_text={table.columns[0], *texts}):
             writer.write(rows)
 
 

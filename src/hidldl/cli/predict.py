@@ -1,12 +1,15 @@
 """``hidldl predict``: a saved model on another table."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from hidldl.cli.errors import one_line_errors
-from hidldl.cli.output import progress_on, report_results
 from hidldl.cli.recover import command_line, table_options
+from hidldl.cli.terminal import one_line_errors, progress_on, report_results
+
+if TYPE_CHECKING:
+    from hidldl.tables.results import Keep, Unit
 
 
 @click.command()
@@ -26,6 +29,10 @@ def predict(
     sheet: str | None,
     level: float | None,
     report: Path | None,
+    keep: "Keep",
+    unit: "Unit | None",
+    full_precision: bool,
+    flags: bool,
     jobs: int,
     progress: str,
     quiet: bool,
@@ -38,22 +45,22 @@ def predict(
     TABLE needs the feature columns that the model was fitted with. Labels that it has keep their proportions.
     """
     with one_line_errors(), progress_on(progress) as show:
-        from hidldl.tables.recovery import predict_file
-        from hidldl.tables.writing import Targets
+        from hidldl.tables.prediction import predict_table
+        from hidldl.tables.writing import checked_targets
 
-        targets = Targets(output, report)
-        notes, summary = predict_file(
-            table,
-            model,
-            targets,
-            kind=kind,
-            sheet=sheet,
-            row_names=row_names,
-            normalise=normalise,
-            level=level,
-            n_jobs=jobs,
+        targets = checked_targets("predicted", table, output, report, reads=(model,))
+        result = predict_table(
+            table, model, id=row_names, normalise=normalise, intervals=level, n_jobs=jobs, kind=kind, sheet=sheet
+        )
+        summary = result.write(
+            targets.output,
+            report=targets.report,
+            keep=keep,
+            unit=unit,
+            full_precision=full_precision,
+            flags=flags,
             command=command_line(),
             progress=show,
         )
     if not quiet:
-        report_results(notes, summary, targets)
+        report_results(result.notes, summary, targets)

@@ -5,16 +5,15 @@ import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from hidldl.cli.errors import one_line_errors
-from hidldl.cli.output import echo_wrapped, progress_on, report_results
+from hidldl.cli.terminal import echo_wrapped, one_line_errors, progress_on, report_results
 from hidldl.methods import method_names
 
 if TYPE_CHECKING:
-    from hidldl.tables.planning import Options
+    from hidldl.tables.results import Keep, Unit
 
 MOST_LISTED = 40
 PROGRESS = ["auto", "bar", "json", "none"]
@@ -64,12 +63,19 @@ def command_line() -> str:
 def table_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options that every command on a table has."""
     options = [
-        click.option("--output", "-o", type=click.Path(path_type=Path), help="The result; - is standard output."),
+        click.option("--output", "-o", type=click.Path(path_type=Path),
+                     help="The result; beside the table by default, - is standard output."),
         click.option("--format", "kind", help="What the table is, if its name does not say: csv, tsv, parquet, xlsx."),
         click.option("--sheet", help="The sheet of an Excel workbook."),
         click.option("--intervals", "level", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="LEVEL",
                      help="Also bounds that hold this share of true degrees, such as 0.9."),
         click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="A page to look at (.html)."),
+        click.option("--keep", type=click.Choice(["all", "id", "none"]), default="all", show_default=True,
+                     help="Which columns beside the labels are kept in the result."),
+        click.option("--as", "unit", type=click.Choice(["shares", "percent"]),
+                     help="The unit of the result; that of the table by default."),
+        click.option("--full-precision", is_flag=True, help="Write all digits, not six."),
+        click.option("--flags", is_flag=True, help="Also columns that say which cells were hidden."),
         click.option("--jobs", type=int, default=-1, show_default=True, help="Threads; -1 is every core."),
         click.option("--progress", type=click.Choice(PROGRESS), default="auto", show_default=True),
         click.option("--quiet", "-q", is_flag=True, help="Do not print what was guessed and done."),
@@ -117,6 +123,10 @@ def recover(
     sheet: str | None,
     level: float | None,
     report: Path | None,
+    keep: "Keep",
+    unit: "Unit | None",
+    full_precision: bool,
+    flags: bool,
     jobs: int,
     progress: str,
     quiet: bool,
@@ -126,32 +136,51 @@ def recover(
     \b
     hidldl recover faces.csv -o recovered.csv --report report.html
 
-    Columns are guessed where you do not name them, and the guess is printed. The output has the column that names the
-    rows, every label's share, and how much of the row was hidden; what was observed keeps its proportions.
+    Columns are guessed where you do not name them, and the guess is printed. The output is the table with its labels
+    complete, and how much of each row was hidden; what was observed keeps its proportions.
     """
-    namer: str | Literal[False] | None = False if no_id else row_names
     with one_line_errors(), progress_on(progress) as show:
-        from hidldl.tables.planning import Options
-
-        options = Options(labels, features, namer, hidden, normalise, method, parameters, level, seed, jobs)
+        reading: dict[str, Any] = {"kind": kind, "sheet": sheet, "name": name}
+        asked: dict[str, Any] = {
+            "labels": labels,
+            "features": features,
+            "id": False if no_id else row_names,
+            "hidden": hidden,
+            "normalise": normalise,
+            "method": method,
+            "parameters": parameters,
+            "intervals": level,
+            "random_state": seed,
+            "n_jobs": jobs,
+        }
         if check:
-            _print_plan(table, options, kind=kind, sheet=sheet, name=name)
+            _print_plan(table, asked, reading)
             return
-        from hidldl.tables.recovery import recover_file
-        from hidldl.tables.writing import Targets
+        from hidldl.tables.recovery import recover_table
+        from hidldl.tables.writing import checked_targets
 
-        targets = Targets(output, report, model)
-        notes, summary = recover_file(
-            table, options, targets, kind=kind, sheet=sheet, name=name, command=command_line(), progress=show
+        targets = checked_targets("recovered", table, output, report, model)
+        result = recover_table(table, **asked, **reading, progress=show)
+        summary = result.write(
+            targets.output,
+            report=targets.report,
+            model=targets.model,
+            keep=keep,
+            unit=unit,
+            full_precision=full_precision,
+            flags=flags,
+            command=command_line(),
+            progress=show,
         )
     if not quiet:
-        report_results(notes, summary, targets)
+        report_results(result.notes, summary, targets)
 
 
-def _print_plan(path: Path, options: "Options", **reading: Any) -> None:
-    from hidldl.tables.planning import Plan
+def _print_plan(path: Path, asked: dict[str, Any], reading: dict[str, Any]) -> None:
+    from hidldl.tables.planning import Options, Plan
     from hidldl.tables.reading import open_table
 
+    options = Options(asked["labels"], asked["features"], asked["id"], asked["hidden"], asked["normalise"])
     with open_table(path, **reading) as table:
         plan = Plan.of(table, options)
         click.echo(f"{table.name}: {table.n_rows:,} rows")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hidldl.cli.errors import Stopped, WrongInput, one_line_errors
+from hidldl.cli.terminal import Stopped, WrongInput, one_line_errors
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from hidldl.arrays import BoolArray, FloatArray, IntArray
-from hidldl.errors import TableError
+from hidldl.errors import Remedy, TableError
 from hidldl.tables.columns import Column
 from hidldl.tables.sources import quoted
 
@@ -35,14 +35,14 @@ class Marks:
         if "none" in parts and has_gaps:
             gap = next(column.name for column in labels if column.n_missing)
             raise TableError(
-                f"{table} has empty cells in label column {quoted(gap)}, which are hidden labels; fill them or leave "
-                "out --hidden none."
+                f"{table} has empty cells in label column {quoted(gap)}, which are hidden labels; fill them, or do not "
+                "say that none is hidden."
             )
         numbers = [part for part in parts if part not in MARKS]
         try:
             marks = cls("zero" in parts, tuple(float(part) for part in numbers))
         except ValueError:
-            raise TableError(f"--hidden {quoted(given)} must be auto, empty, zero, none or a number.") from None
+            raise TableError(f"the mark {quoted(given)} must be auto, empty, zero, none or a number.") from None
         return marks, f"hidden labels are marked by: {given}"
 
     def __call__(self, cells: FloatArray) -> BoolArray:
@@ -55,9 +55,9 @@ class Marks:
 
 def _note_on_auto(has_gaps: bool, zeros: bool) -> str:
     if has_gaps:
-        return "empty label cells are hidden labels, zeros are true zeros (--hidden empty,zero if they are not)"
+        return "empty label cells are hidden labels, zeros are true zeros"
     if zeros:
-        return "no label cell is empty, so zeros are taken as hidden labels (--hidden none if they are true zeros)"
+        return "no label cell is empty, so zeros are taken as hidden labels"
     return "no label is hidden"
 
 
@@ -100,7 +100,9 @@ class Shares:
             label = self.labels[int(unseen.argmax())]
             raise TableError(
                 f"label column {quoted(label)} of {self.table} is hidden in every row, so nothing says how much of it "
-                "there is; leave it out of --labels, or use --hidden none if its zeros are true ones."
+                "there is",
+                Remedy("drop label"),
+                Remedy("hidden=none", "if its zeros are true ones"),
             )
 
     def _refuse(self, at_fault: BoolArray, numbers: IntArray, cells: FloatArray, what: str) -> None:
@@ -114,8 +116,8 @@ class Shares:
         if wrong.any():
             i = int(wrong.argmax())
             raise TableError(
-                f"the labels of row {numbers[i]} of {self.table} sum to {sums[i]:.6g}, not to 1; correct it, or use "
-                "--normalise if its cells are counts or amounts."
+                f"the labels of row {numbers[i]} of {self.table} sum to {sums[i]:.6g}, not to 1; correct it",
+                Remedy("normalise", "if its cells are counts or amounts"),
             )
 
 

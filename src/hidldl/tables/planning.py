@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import pandas as pd
 
-from hidldl.errors import TableError
+from hidldl.errors import Remedy, TableError
 from hidldl.tables.columns import MOST_DISTINCT, Column, why_not_a_number
 from hidldl.tables.guessing import MOST_CATEGORIES, guess_labels, guess_row_names
 from hidldl.tables.numbers import Marks, understand_labels
@@ -106,13 +106,13 @@ def assign_roles(
         The column that names the rows, or False if none does; guessed by default.
     """
     known = {column.name: column for column in columns}
-    label_names = _select(labels, table, list(known), "--labels") if labels else ()
-    wanted = _select(features, table, list(known), "--features") if features else ()
+    label_names = _select(labels, table, list(known), "labels") if labels else ()
+    wanted = _select(features, table, list(known), "features") if features else ()
     namer = _row_names(table, columns, row_names, {*label_names, *wanted}, first_rows)
     notes = []
     if not label_names:
         label_names = _guess_labels(table, [column for column in columns if column.name != namer], first_rows)
-        notes.append(f"labels, guessed: {quoted_list(label_names)}; name them with --labels if that is wrong")
+        notes.append(f"labels, guessed: {quoted_list(label_names)}")
     refuse_unusable_labels(table, [known[name] for name in label_names])
     if namer in label_names:
         raise TableError(f"{table}: column {quoted(namer)} cannot be both a label and the name of rows.")
@@ -193,7 +193,7 @@ def _row_names(
     if given is None:
         return guess_row_names(columns, first_rows, taken)
     if given not in [column.name for column in columns]:
-        raise TableError(f"{table} has no column {quoted(given)} (--id).")
+        raise TableError(f"{table} has no column {quoted(given)}", Remedy("id", "in another way"))
     return given
 
 
@@ -201,8 +201,9 @@ def _guess_labels(table: str, columns: Sequence[Column], first_rows: pd.DataFram
     guess = guess_labels(columns, first_rows)
     if not guess:
         raise TableError(
-            f"{table} does not show which columns are labels: none next to each other sum to the same in every row. "
-            f"Name them with --labels; its columns are {quoted_list([column.name for column in columns])}."
+            f"{table} does not show which columns are labels: none next to each other sum to the same in every row; "
+            f"its columns are {quoted_list([column.name for column in columns])}",
+            Remedy("labels"),
         )
     return guess
 
@@ -210,7 +211,7 @@ def _guess_labels(table: str, columns: Sequence[Column], first_rows: pd.DataFram
 def refuse_unusable_labels(table: str, labels: Sequence[Column], at_least: int = 2) -> None:
     """Refuse label columns that hold text or nothing."""
     if len(labels) < at_least:
-        raise TableError(f"{table} has one label column; a distribution needs two or more (--labels).")
+        raise TableError(f"{table} has one label column; a distribution needs two or more", Remedy("labels"))
     for column in labels:
         if column.kind == "text":
             row, value = column.odd_row, column.odd_value

@@ -59,6 +59,8 @@ class Table:
         The names of the columns; "" for a first column without one, which names the rows.
     first_rows : DataFrame
         Some rows to look at, as `chunks` gives them; known after `scan`.
+    whole_numbers : frozenset of str
+        The columns of whole numbers; known after `scan`.
     """
 
     def __init__(self, name: str, reader: _Reader, temporary: Path | None = None) -> None:
@@ -68,7 +70,9 @@ class Table:
         self._scanned: list[Column] | None = None
         self._n_rows = 0
         self.first_rows = pd.DataFrame()
+        self.whole_numbers: frozenset[str] = frozenset()
         self.columns = reader.columns
+        self.decimal, self.delimiter = reader.decimal, getattr(reader, "delimiter", ",")
 
     def __enter__(self) -> "Table":
         return self
@@ -98,6 +102,7 @@ class Table:
                 raise TableError(f"{self.name} has no rows; add some below the column names.")
             decimal = self._reader.decimal
             self._scanned, self._n_rows = summarise(chain([first], frames), self.columns, decimal)
+            self.whole_numbers = frozenset(column.name for column in self._scanned if column.whole)
             kinds = [column.kind for column in self._scanned]
             self.first_rows = convert(first.head(FIRST_ROWS), self.columns, kinds, decimal)
         return self._scanned

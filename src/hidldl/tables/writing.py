@@ -14,10 +14,10 @@ from typing import IO, Any, Protocol
 
 import pandas as pd
 
-from hidldl.errors import TableError
+from hidldl.errors import Remedy, TableError
 from hidldl.replacing import refuse_unwritable
 from hidldl.reports.page import load_template
-from hidldl.tables.sources import quoted
+from hidldl.tables.sources import quoted, split_suffix
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 NEEDED = {".parquet": ("pyarrow", "parquet"), ".xlsx": ("openpyxl", "excel")}
@@ -31,7 +31,7 @@ class Targets:
     """Where results go; "-" as output is standard output."""
 
     output: Path | None
-    report: Path | None
+    report: Path | None = None
     model: Path | None = None
     files: list[Path] = field(init=False)
     """All of them that are files."""
@@ -43,7 +43,7 @@ class Targets:
     def check(self, *inputs: Path) -> None:
         """Refuse what cannot be written, before the work and not after it."""
         if self.output is None and not self.files:
-            raise TableError("nothing to write; name an output file (-o recovered.csv), a --report or both.")
+            raise TableError("there is nothing to write", Remedy("output"))
         if self.output is not None:
             refuse_unusable_format(self.output)
         for path, suffixes in ((self.report, (".html", ".htm")), (self.model, (".npz", ".json"))):
@@ -69,17 +69,24 @@ class Writer(Protocol):
 class TextWriter:
     """CSV and TSV in UTF-8; numbers with all their digits."""
 
-    def __init__(self, file: IO[bytes], separator: str) -> None:
+    def __init__(self, file: IO[bytes], separator: str, decimal: str = ".") -> None:
         self.text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-        self.separator = separator
+        self.separator, self.decimal = separator, decimal
         self.begun = False
 
     def write(self, frame: pd.DataFrame) -> None:
         # Some releases of Python do not quote a lone carriage return, which ends a line for every reader.
         texts = [*map(str, frame.columns), *frame.select_dtypes(object).to_numpy().ravel()]
-        quoting: Any = csv.QUOTE_NONNUMERIC if any("\r" in text for text in texts) else csv.QUOTE_MINIMAL
+        has_return = any("\r" in text for text in texts if isinstance(text, str))
+        quoting: Any = csv.QUOTE_NONNUMERIC if has_return else csv.QUOTE_MINIMAL
         frame.to_csv(
-            self.text, sep=self.separator, index=False, header=not self.begun, lineterminator="\n", quoting=quoting
+            self.text,
+            sep=self.separator,
+            decimal=self.decimal,
+            index=False,
+            header=not self.begun,
+            lineterminator="\n",
+            quoting=quoting,
         )
         self.begun = True
 
@@ -168,13 +175,18 @@ def refuse_unusable_format(path: Path) -> None:
 
 
 @contextmanager
-def open_writer(path: Path, target: Path | None) -> Iterator[Writer]:
-    """A writer to the target in the format that the path promises; to standard output if there is no target."""
+def open_writer(path: Path, target: Path | None, delimiter: str = ",", decimal: str = ".") -> Iterator[Writer]:
+    """A writer to the target in the format that the path promises; to standard output if there is no target.
+
+    Text has the delimiter and the decimal mark that are given; .tsv is separated by tabs whatever is given.
+    """
+    kind, compression = _suffixes(path)
+    separator = delimiter if kind == ".csv" else SEPARATORS.get(kind, ",")
+    decimal = "." if separator == decimal else decimal
     if target is None:
-        with _to_standard_output() as to_output:
+        with _to_standard_output(separator, decimal) as to_output:
             yield to_output
         return
-    kind, compression = _suffixes(path)
     if kind in NEEDED:
         writer = ParquetWriter(target) if kind == ".parquet" else ExcelWriter(target)
         try:
@@ -188,16 +200,16 @@ def open_writer(path: Path, target: Path | None) -> Iterator[Writer]:
         # Without the time and the name of the temporary file: the same result is the same bytes.
         packed: Any = gzip.GzipFile("", "wb", 6, file, mtime=0) if compression else file
         with packed:
-            text = TextWriter(packed, SEPARATORS[kind])
+            text = TextWriter(packed, separator, decimal)
             yield text
             text.close()
 
 
 @contextmanager
-def _to_standard_output() -> Iterator[Writer]:
+def _to_standard_output(separator: str, decimal: str) -> Iterator[Writer]:
     """A writer of CSV; what it was given goes out when all went well, so that nobody is handed half a table."""
     with tempfile.TemporaryFile() as file:
-        writer = TextWriter(file, ",")
+        writer = TextWriter(file, separator, decimal)
         yield writer
         writer.close()
         file.seek(0)
@@ -214,3 +226,20 @@ def _suffixes(path: Path) -> tuple[str, str]:
     if kind not in (*SEPARATORS, *NEEDED) or (compression and kind not in SEPARATORS):
         raise TableError(f"{path.name}: hidldl writes .csv, .tsv (also .csv.gz), .parquet and .xlsx files.")
     return kind, compression
+
+
+def checked_targets(word: str, table: Path, *paths: Path | None, reads: tuple[Path, ...] = ()) -> Targets:
+    """Targets that can be written; a file beside the table, with a word in its name, if none is named."""
+    if not any(paths) and str(table) != "-":
+        paths = (beside(table, word), *paths[1:])
+    targets = Targets(*paths)
+    targets.check(table, *reads)
+    return targets
+
+
+def beside(path: Path, word: str) -> Path:
+    """A name for a result beside the input: "mine.recovered.csv" for "mine.csv"."""
+    stem, kind, compression = split_suffix(path.name)
+    if kind not in (*SEPARATORS, *NEEDED):
+        kind, compression = ".csv", ""
+    return path.with_name(f"{stem}.{word}{kind}{compression if compression == '.gz' else ''}")

@@ -1,0 +1,71 @@
+"""The work behind the page, as a program of its own, so that it can be cancelled and its memory goes with it.
+
+``python -m hidldl.app.work`` reads one request as JSON from standard input and answers with lines of JSON: steps of
+progress (``done``, ``total``, ``words``), and at the end an ``answer`` or a ``problem`` in the page's own words.
+"""
+
+import json
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hidldl.app.overview import overview
+from hidldl.app.words import WORDS
+from hidldl.errors import TableError
+
+
+def recover(request: dict[str, Any]) -> dict[str, Any]:
+    """Recover a table and write the results that the request names."""
+    from hidldl.tables.recovery import recover_table
+
+    result = recover_table(Path(request["path"]), **request["options"], n_jobs=-1, progress=_print_step)
+    result.write(**request["files"], command=request["command"], progress=_print_step)
+    return {}
+
+
+def predict(request: dict[str, Any]) -> dict[str, Any]:
+    """Complete a table with a saved model."""
+    from hidldl.tables.prediction import predict_table
+
+    result = predict_table(Path(request["path"]), request["model"], **request["options"], n_jobs=-1)
+    result.write(**request["files"], command=request["command"], progress=_print_step)
+    return {}
+
+
+def _overview(request: dict[str, Any]) -> dict[str, Any]:
+    return overview(Path(request["path"]), request["name"], request["sheet"])
+
+
+ACTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "overview": _overview,
+    "recover": recover,
+    "predict": predict,
+}
+
+
+def main() -> None:
+    """Answer one request."""
+    request = json.load(sys.stdin)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            answer: dict[str, Any] = {"answer": ACTIONS[request["action"]](request)}
+    except TableError as error:
+        answer = {"problem": error.worded(WORDS)}
+    except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
+        answer = {"problem": " ".join(str(error).split()) or "There is not enough memory for this table."}
+    _print(answer)
+
+
+def _print_step(done: float, total: float | None, words: str) -> None:
+    _print({"done": round(done, 4), "total": total, "words": words})
+
+
+def _print(line: dict[str, Any]) -> None:
+    print(json.dumps(line), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""How commands talk to people and programs: progress, what was done, and errors in one line."""
+
+import json
+import shutil
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hidldl.errors import TableError
+from hidldl.progress import Progress, shown, silent
+
+if TYPE_CHECKING:
+    from hidldl.reports.summary import Summary
+    from hidldl.tables.writing import Targets
+
+WORDS = {
+    "labels": "name them with --labels",
+    "drop label": "leave it out of --labels",
+    "features": "name them with --features",
+    "id": "name the column with --id",
+    "hidden=none": "use --hidden none",
+    "hidden=zero": "use --hidden zero",
+    "hidden=empty,zero": "use --hidden empty,zero",
+    "normalise": "use --normalise",
+    "no intervals": "leave out --intervals",
+    "bayes": "use --method bayes",
+    "output": "name an output file (-o recovered.csv), a --report or both",
+    "sheet": "name it with --sheet",
+    "skip": "use --skip-bad-rows",
+}
+"""What the shell calls each remedy of an error."""
+
+
+class WrongInput(click.ClickException):
+    """Something that the user can put right; one line."""
+
+    exit_code = 2
+
+
+class Stopped(BaseException):
+    """Another program asked this one to end."""
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """What is wrong with a file or an option, as one line; who interrupts the command finds every file as it was.
+
+    What the library warns programmers of is ignored: notes and the report tell users in other words.
+    """
+    try:
+        with _ending_in_order(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except BrokenPipeError:
+        raise  # whoever read standard output has seen enough; click ends quietly
+    except OSError as error:
+        why = f"the result cannot be written: {error.strerror}." if error.errno else str(error)
+        raise WrongInput(why) from error
+    except TableError as error:
+        raise WrongInput(error.worded(WORDS)) from error
+    except (ValueError, TypeError, ImportError, MemoryError) as error:
+        raise WrongInput(" ".join(str(error).split()) or "there is not enough memory for this table.") from error
+    except (KeyboardInterrupt, Stopped) as stop:
+        click.echo("Interrupted; nothing was written.", err=True)
+        number = signal.SIGINT if isinstance(stop, KeyboardInterrupt) else stop.args[0]
+        raise click.exceptions.Exit(128 + number) from None
+
+
+@contextmanager
+def _ending_in_order() -> Iterator[None]:
+    """A request to end, or a terminal that is closed, cleans up as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may say what signals do
+        return
+
+    def stop(number: int, frame: Any) -> None:
+        raise Stopped(number)
+
+    asked = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.signal(number, stop) for number in asked}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def progress_on(how: str) -> Iterator[Progress]:
+    """Progress on standard error: a bar at a terminal, a line of JSON per step for programs, or nothing."""
+    if how == "json":
+        yield _print_json
+    elif how == "none" or not sys.stderr.isatty():
+        yield silent
+    else:
+        with shown() as progress:
+            yield progress
+
+
+def _print_json(done: float, total: float | None, words: str) -> None:
+    click.echo(json.dumps({"done": round(done, 4), "total": total, "words": words}), err=True)
+
+
+def report_results(notes: Iterable[str], summary: "Summary", targets: "Targets") -> None:
+    """Say what was guessed and done, on standard error: standard output may be the result."""
+    for note in notes:
+        echo_wrapped(f"- {note}", err=True)
+    click.echo(_sentence(summary), err=True)
+    for what, path in (("result", targets.output), ("report", targets.report), ("model", targets.model)):
+        if path in targets.files:
+            click.echo(f"{what + ':':8}{path}", err=True)
+
+
+def _sentence(summary: "Summary") -> str:
+    n_rows, n_labels = summary.n_rows, len(summary.label_names)
+    size = f"{n_rows:,} row{'s' * (n_rows > 1)}, {n_labels} labels"
+    hidden, mass = int(summary.hidden_counts.sum()) / (n_rows * n_labels), float(summary.hidden_mass.sum())
+    return f"{size}: {hidden:.0%} of the cells were hidden and hold {mass:.0%} of the shares."
+
+
+def echo_wrapped(text: str, *, err: bool = False) -> None:
+    """Print a line for people, in several where a terminal is too narrow for it."""
+    stream = sys.stderr if err else sys.stdout
+    if stream.isatty():
+        text = click.wrap_text(text, shutil.get_terminal_size().columns, subsequent_indent="  ")
+    click.echo(text, err=err)
