@@ -1,9 +1,9 @@
 """
-A row, recovered, and how sure that is
-======================================
+A recovered row, and how sure it is
+===================================
 
-Ten people rated a word from −4 to +4. Half of the labels are hidden at random, and what is left is blown up to sum to
-1. Here are a good, a typical and a bad recovery: the words whose error is at the quartiles of all.
+Ten people rated a word from −4 to +4. Half of the labels are hidden at random, and what is left is inflated to sum to
+1. Here are a good, a typical and a bad recovery: the words at the quartiles of the error.
 """
 
 import matplotlib.pyplot as plt
@@ -15,14 +15,14 @@ data = load_dataset("VADER")
 D_obs, observed = hide_labels(data.distributions, rate=0.5, random_state=0)
 
 # %%
-# ``BayesHidLDL()`` chooses its parameters itself. These are what it chooses here; given, they save the search.
+# ``BayesHidLDL()`` chooses its parameters itself. Giving the ones that it chooses here saves the search.
 
 model = BayesHidLDL(nu=16, ridge=1, width=1, standardize=True, prior_rows=1, random_state=0)
 model.fit(data.features, D_obs, observed=observed)
 
 # %%
-# Question marks are hidden labels, hatched bars what was recovered for them, lines 90 % intervals. The diamonds are the
-# truth, which the model never saw. From top to bottom: good, typical, bad.
+# Question marks are hidden labels, hatched bars are their recovered shares, and lines are 90 % intervals. The diamonds
+# are the truth, which the model never saw. From top to bottom: good, typical, bad.
 
 errors = MEASURES["chebyshev"].rows(data.distributions, model.distributions_)
 by_error = data.features.index[np.argsort(errors)]

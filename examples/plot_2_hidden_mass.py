@@ -3,7 +3,7 @@ How much did each row lose?
 ===========================
 
 A row with hidden labels still sums to 1, so the table does not show how much is missing. ``hidden_mass_`` estimates it,
-row by row, and ``intervals`` say how sure that is.
+row by row, and ``intervals`` says how sure that is.
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +19,8 @@ plot_hidden_mass(model)
 plt.show()
 
 # %%
-# How sure is that? Rows in order of their estimated mass. The dots are the truth; nine of ten should lie in the band.
+# How sure is that? Rows are in order of their estimated mass. The dots are the truth. Nine of ten should be in
+# the band.
 
 intervals = model.intervals(0.9)
 truth = np.where(observed, 0, data.distributions).sum(axis=1)

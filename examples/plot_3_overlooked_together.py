@@ -2,8 +2,8 @@
 Which labels are overlooked together?
 =====================================
 
-Two questions that look alike. Which labels do annotators *overlook* together? The gaps tell. Which labels *go*
-together in what was annotated? ``covariance_`` tells, and it is what lets one label stand in for another.
+These are two different questions. Which labels do annotators *overlook* together? The gaps tell. Which labels *vary*
+together in what was annotated? ``covariance_`` tells. Labels that vary together help to recover each other.
 """
 
 import matplotlib.pyplot as plt
@@ -27,7 +27,7 @@ D_obs = D.where(observed)
 D_obs = D_obs.div(D_obs.sum(axis=1), axis=0)
 
 # %%
-# Only features 1 and 2 are known here, so much of how labels vary is left to the covariance.
+# The model gets only two of the five features, so the covariance explains much of how labels vary.
 
 model = BayesHidLDL(random_state=0).fit(data.features[:, :2], D_obs)
 deviations = np.sqrt(np.diag(model.covariance_))

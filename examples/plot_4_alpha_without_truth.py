@@ -3,8 +3,8 @@ HidLDL's alpha, chosen without ground truth
 ===========================================
 
 The paper's method has a weight, alpha, whose best value differs from dataset to dataset by orders of magnitude.
-``alpha="auto"`` hides observed labels again and sees which alpha brings them back. Does that find what the truth
-would say?
+``alpha="auto"`` hides observed labels again and finds the alpha that recovers them best. Is that also the alpha that is
+nearest to the truth?
 """
 
 import warnings
@@ -20,12 +20,12 @@ warnings.simplefilter("ignore", ConvergenceWarning)
 data = make_distributions(n_rows=500, n_features=6, n_labels=6, correlation=0.3, random_state=0)
 D_obs, observed = hide_labels(data.distributions, rate=0.5, random_state=0)
 tuned = HidLDL(alpha="auto", random_state=0).fit(data.features, D_obs, observed=observed)
-assert tuned.selection_ is not None  # it is None where too few rows could lose a label
+assert tuned.selection_ is not None  # it is None if too few rows could lose a label
 tried = tuned.selection_.candidates.sort_values("alpha")
 
 # %%
-# The left picture is all that the choice can see. The right one needs the truth. ``alpha_path`` makes the graph once
-# for all values.
+# The choice only sees the left picture. The right one needs the truth. ``alpha_path`` makes the graph once for all
+# values.
 
 path = HidLDL().alpha_path(tried["alpha"], data.features, D_obs, observed)
 distance = [score(data.distributions, model.distributions_)["chebyshev"] for model in path]

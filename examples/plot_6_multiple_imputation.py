@@ -2,9 +2,9 @@
 Analyses of a recovered table
 =============================
 
-A table of best guesses is smoother than the truth, so whatever depends on how much rows *differ* comes out wrong if it
-is computed from it. ``sample`` draws whole tables from the posterior: run the analysis on each of them and combine the
-results. That is multiple imputation.
+A table of best guesses is smoother than the truth. An analysis that depends on how much rows *differ* goes wrong on it.
+``sample`` draws whole tables from the posterior: run the analysis on each of them and combine the results. This is
+multiple imputation.
 """
 
 import matplotlib.pyplot as plt
@@ -36,8 +36,8 @@ ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 plt.show()
 
 # %%
-# Rows as handed in would be far off the picture. The drawn tables take the fitted mean and covariance for known, which
-# they are not: their range is a lower bound of what is open, and the truth is outside more often than it should be.
+# Rows as handed in would be far outside the picture. The drawn tables treat the fitted mean and covariance as
+# known, which they are not. So their range is too narrow, and the truth is outside more often than it should be.
 
 for name, answer in {"handed in": handed_in, "recovered": recovered, "drawn, mean": drawn.mean(axis=0)}.items():
     print(f"{name:>12}: off by {np.abs(answer - truth).mean():.4f} on average")

@@ -2,8 +2,8 @@
 Methods on the same masks
 =========================
 
-Every method sees the same hidden rows, at several rates. The mean fill stands beside them: it looks at no features, and
-what does not beat it learns nothing.
+Every method sees the same hidden labels, at several rates. The mean fill takes part too: it looks at no features, and a
+method that does not beat it learns nothing from them. ``compare`` makes such a comparison in one call, with a page.
 """
 
 import warnings

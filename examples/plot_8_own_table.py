@@ -2,7 +2,7 @@
 Your own table
 ==============
 
-Read a table, complete it, see which rows lost most. An empty cell in a label column is a hidden label.
+Read a table, complete it, and see which rows lost most. An empty cell in a label column is a hidden label.
 """
 
 from pathlib import Path
@@ -37,7 +37,7 @@ print("Complete:", model.distributions_.head(3).round(2), sep="\n")
 print("\nRows that lost most to hidden labels:", model.hidden_mass_.nlargest(3).round(2), sep="\n")
 
 # %%
-# Thirty rows as stacked bars. Both sides sum to 1; only one of them is complete.
+# Thirty rows as stacked bars. Rows sum to 1 on both sides, but only the right one is complete.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), sharey=True)
 for ax, shown, title in zip(

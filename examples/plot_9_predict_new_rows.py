@@ -2,8 +2,8 @@
 Rows that nobody has annotated yet
 ==================================
 
-A fitted model predicts distributions for new rows from their features, and it uses labels that a new row already
-has.
+A fitted model predicts distributions for new rows from their features. If a new row already has some labels, the model
+uses them too and keeps their proportions.
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +19,7 @@ D_obs, observed = hide_labels(D_old, rate=0.5, random_state=0)
 model = BayesHidLDL(random_state=0).fit(X_old, D_obs, observed=observed)
 
 # %%
-# The new rows are annotated label by label. After each label the rest is predicted again.
+# The new rows are annotated label by label, and predicted again after each label.
 
 order = np.random.default_rng(0).permuted(np.tile(np.arange(6), (len(D_new), 1)), axis=1)
 errors = [MEASURES["chebyshev"].rows(D_new, model.predict(X_new))]
