@@ -50,9 +50,9 @@ def _roles(columns: list[Column], plan: Plan | None) -> list[tuple[str, str]]:
     """Each column's role, and why it is left out if it is."""
     if plan is None:
         return [("feature" if column.kind == "number" else "out", "") for column in columns]
-    told = {name: ("out", why) for name, why in plan.roles.left_out} | dict.fromkeys(plan.roles.labels, ("label", ""))
+    known = {name: ("out", why) for name, why in plan.roles.left_out} | dict.fromkeys(plan.roles.labels, ("label", ""))
     return [
-        ("id", "") if column.name == plan.roles.row_names else told.get(column.name, ("feature", ""))
+        ("id", "") if column.name == plan.roles.row_names else known.get(column.name, ("feature", ""))
         for column in columns
     ]
 
@@ -62,11 +62,11 @@ def _holds(column: Column, n_rows: int) -> str:
     if column.kind == "empty":
         return "nothing"
     if column.kind == "number":
-        said = f"{'whole numbers' if column.whole else 'numbers'}, {column.minimum:.4g} to {column.maximum:.4g}"
+        words = f"{'whole numbers' if column.whole else 'numbers'}, {column.minimum:.4g} to {column.maximum:.4g}"
     else:
         count = "many" if column.n_distinct >= MOST_DISTINCT else f"{column.n_distinct:,}"
-        said = f"text, {count} different" if column.n_distinct > 1 else "text, always the same"
-    return said + (f"; {column.n_missing / n_rows:.0%} empty" if column.n_missing else "")
+        words = f"text, {count} different" if column.n_distinct > 1 else "text, always the same"
+    return words + (f"; {column.n_missing / n_rows:.0%} empty" if column.n_missing else "")
 
 
 def _hidden(columns: list[Column], plan: Plan | None) -> str:

@@ -156,12 +156,12 @@ class _Requests:
 
     async def state(self, request: Request, job: Job) -> Response:
         shown = ("name", "state", "what", "share", "problem", "cancelled", "sheets")
-        said = {name: getattr(job, name) for name in shown}
+        state = {name: getattr(job, name) for name in shown}
         if "overview" in request.query_params:
-            said["overview"] = job.overview
+            state["overview"] = job.overview
         if job.state == "done":
-            said["files"] = [which for which in RESULTS if which != "xlsx" or self._can_write_excel(job)]
-        return JSONResponse(said)
+            state["files"] = [which for which in RESULTS if which != "xlsx" or self._can_write_excel(job)]
+        return JSONResponse(state)
 
     async def choose_sheet(self, request: Request, job: Job) -> Response:
         sheet = request.query_params.get("name")

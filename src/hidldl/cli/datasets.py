@@ -90,10 +90,10 @@ def path(name: str) -> None:
     from hidldl.datasets.files import locate
 
     entry = _entry(name)
-    found = locate(entry)
-    if found is None:
+    file = locate(entry)
+    if file is None:
         raise click.ClickException(f"{entry.name} is not here; 'hidldl datasets fetch {entry.name}' downloads it.")
-    click.echo(found)
+    click.echo(file)
 
 
 def _entry(name: str) -> "DatasetFile":

@@ -93,7 +93,7 @@ def _legend(results: "list[DemoResult]") -> str:
     if handed_in["clark"] < recovered["clark"]:
         lines.append(
             "\nClark and Canberra are relative: 0.001 in place of a true zero counts as a full miss."
-            "\nWhere many true degrees are 0, rows as handed in, zeros and all, look good."
+            "\nWhere many true shares are 0, rows as handed in, zeros and all, look good."
             '\nBayesHidLDL(estimate="relative") answers 0 where a true 0 is likely.'
         )
     return "\n".join(lines)

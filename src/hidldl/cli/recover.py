@@ -68,7 +68,7 @@ def table_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--format", "kind", help="What the table is, if its name does not say: csv, tsv, parquet, xlsx."),
         click.option("--sheet", help="The sheet of an Excel workbook."),
         click.option("--intervals", "level", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="LEVEL",
-                     help="Also bounds that hold this share of true degrees, such as 0.9."),
+                     help="Also bounds that hold this part of the true shares, such as 0.9."),
         click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="A page to look at (.html)."),
         click.option("--keep", type=click.Choice(["all", "id", "none"]), default="all", show_default=True,
                      help="Which columns beside the labels are kept in the result."),

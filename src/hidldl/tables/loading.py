@@ -21,7 +21,7 @@ def load_table(
     *,
     index: str | None = None,
 ) -> Dataset:
-    """Read features and label degrees from a CSV, TSV, Parquet or Excel file.
+    """Read features and label shares from a CSV, TSV, Parquet or Excel file.
 
     An empty cell in a label column is a hidden label: it becomes NaN, which every recoverer reads as hidden.
 
