@@ -45,6 +45,11 @@ def test_a_row_without_observed_mass_is_refused():
         recovery_bound(np.eye(2), np.full((2, 2), 0.5), [[True, False], [True, False]])
 
 
+def test_messages_name_the_recovered_rows():
+    with pytest.raises(ValueError, match="D_recovered is not a finite number in row 0, label 1"):
+        recovery_bound(np.eye(2), [[1.0, np.nan], [0.0, 1.0]], np.eye(2, dtype=bool))
+
+
 def test_a_mask_in_another_order_is_refused():
     D = pd.DataFrame(np.full((2, 2), 0.5), columns=["a", "b"])
     mask = pd.DataFrame([[True, False], [True, False]], columns=["b", "a"])

@@ -22,7 +22,7 @@ class TestMeaningOfObserved:
         mask_of_all = np.vstack([mask, [[True, False, True]]])
         rows = check_observed_rows(np.vstack([D_obs, [[0.4, 0.3, 0.6]]]), mask_of_all)
         assert np.array_equal(rows.observed, mask_of_all)
-        assert np.allclose(rows.degrees, [[0.5, 0.5, 0], [0, 1, 0], [0.4, 0, 0.6]])
+        assert np.allclose(rows.shares, [[0.5, 0.5, 0], [0, 1, 0], [0.4, 0, 0.6]])
 
     def test_without_a_mask_nan_is_hidden_and_zero_is_observed(self):
         rows = check_observed_rows(np.array([[0.5, 0.5, NAN], [0.0, 0.5, 0.5]]))
@@ -44,7 +44,7 @@ class TestMeaningOfObserved:
 
     def test_rows_within_the_tolerance_are_closed_exactly(self):
         nearly = np.array([[0.5, 0.5], [0.2, 0.8]]) * (1 + 0.9 * ROW_SUM_TOLERANCE)
-        assert np.allclose(check_observed_rows(nearly).degrees.sum(axis=1), 1, rtol=0, atol=1e-15)
+        assert np.allclose(check_observed_rows(nearly).shares.sum(axis=1), 1, rtol=0, atol=1e-15)
 
     def test_nullable_pandas_columns_are_read(self):
         frame = pd.DataFrame({"a": [0.5, 0.4], "b": [0.5, 0.4], "c": [None, 0.2]}, dtype="Float64")
@@ -63,9 +63,9 @@ BAD_ROWS = {
         "row 3 of D_obs sums to 0.9.*within 0.001",
     ),
     "percentages": (lambda D: D * 100, "row 0 of D_obs sums to 100.*Divide"),
-    "a negative degree": (lambda D: spoiled(D, (5, 2), -0.1), "D_obs is negative in row 5, label 2"),
-    "an infinite degree": (lambda D: spoiled(D, (5, 2), np.inf), "D_obs is not a finite number in row 5, label 2"),
-    "a row with nothing observed": (lambda D: spoiled(D, (7,), NAN), "row 7 of D_obs has no positive observed label"),
+    "a negative share": (lambda D: spoiled(D, (5, 2), -0.1), "D_obs is negative in row 5, label 2"),
+    "an infinite share": (lambda D: spoiled(D, (5, 2), np.inf), "D_obs is not a finite number in row 5, label 2"),
+    "a row with nothing observed": (lambda D: spoiled(D, (7,), NAN), "row 7 of D_obs has no positive observed share"),
     "a label hidden in every row": (
         lambda D: spoiled(np.c_[D, D[:, 0]], np.s_[:, -1], NAN),
         "label 5 of D_obs is hidden in every row.*observed=",
@@ -117,7 +117,7 @@ def test_a_label_that_the_mask_hides_everywhere_is_refused(hidden):
 def test_nan_where_the_mask_says_observed_is_refused(hidden):
     D_obs = spoiled(hidden.D_obs, (1, 0), NAN)
     mask = spoiled(hidden.observed, (1, 0), True)
-    with pytest.raises(ValueError, match="D_obs is NaN but observed says it was given in row 1, label 0"):
+    with pytest.raises(ValueError, match="D_obs is NaN but observed is True in row 1, label 0; set observed"):
         MeanFill().fit(hidden.X, D_obs, observed=mask)
 
 
@@ -153,9 +153,9 @@ class TestWhatCameInOtherContainers:
         with pytest.raises(ValueError, match="D_obs has two labels named 'a'"):
             check_observed_rows(pd.DataFrame(hidden.D, columns=list("abcda")))
 
-    def test_subnormal_degrees_count_as_zero(self):
+    def test_subnormal_shares_count_as_zero(self):
         rows = check_observed_rows(np.array([[1.0, 5e-324], [0.5, 0.5]]), np.ones((2, 2), dtype=bool))
-        assert rows.degrees[0].tolist() == [1.0, 0.0]
+        assert rows.shares[0].tolist() == [1.0, 0.0]
 
 
 class TestFramesInAnotherOrder:

@@ -91,27 +91,27 @@ class Recoverer(ResultDisplay, DistributionEstimator):
         given = self.get_params(deep=False).items()
         return {name: getattr(self, f"{name}_", value) for name, value in given if name not in SHARED_PARAMETERS}
 
-    # Methods of the incomplete setting take observed degrees for true shares, which need not sum to 1.
+    # Methods of the incomplete setting take observed shares as true ones, which need not sum to 1.
     _may_be_partial = False
 
     def fit(self, X: Any, D_obs: Any, observed: Any = None) -> Self:
-        """Recover the hidden degrees.
+        """Recover the hidden shares.
 
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n, d)
             Features.
         D_obs : array or DataFrame of shape (n, m)
-            Degrees as handed in; each row sums to 1 over its observed labels, within 1e-3, or to less for methods of
+            Shares as handed in; each row sums to 1 over its observed labels, within 1e-3, or to less for methods of
             the incomplete setting (IncomLDL, IncomLDLProx, WInLDL, LDLLDM).
         observed : boolean array or DataFrame of shape (n, m), optional
-            True where a degree is observed. Without it NaN in ``D_obs`` is hidden; without NaN, zeros are,
+            True where a share is observed. Without it NaN in ``D_obs`` is hidden; without NaN, zeros are,
             and a warning says so.
         """
         partial = self._may_be_partial
         features, rows = check_table(self, X, D_obs, observed, min_rows=self._min_rows, may_be_partial=partial)
-        self._check_parameters(*rows.degrees.shape)
-        return self._fit_prepared(self._prepare(features, rows.degrees), features, rows)
+        self._check_parameters(*rows.shares.shape)
+        return self._fit_prepared(self._prepare(features, rows.shares), features, rows)
 
     def predict(self, X: Any, D_obs: Any = None, observed: Any = None) -> Any:
         """Distributions for new rows, from their features and from the labels that they have, if they have any.
@@ -200,27 +200,27 @@ class Recoverer(ResultDisplay, DistributionEstimator):
         for alpha in alphas:
             model = clone(self).set_params(alpha=alpha)
             check_features(model, X, reset=True, min_rows=self._min_rows)
-            model._check_parameters(*rows.degrees.shape)
+            model._check_parameters(*rows.shares.shape)
             if prepared is None:
-                prepared = self._prepare(features, rows.degrees)
+                prepared = self._prepare(features, rows.shares)
             yield model._fit_prepared(prepared, features, rows)
 
     def _fit_prepared(self, prepared: Any, features: Any, rows: ObservedRows) -> Self:
         self.__dict__.pop("label_names_", None)  # an interrupted fit must not pass for the one before
         try:
-            raw = self._recover(prepared, rows.degrees, rows.observed)
+            raw = self._recover(prepared, rows.shares, rows.observed)
         except np.linalg.LinAlgError:
-            raw = np.full_like(rows.degrees, np.nan)
+            raw = np.full_like(rows.shares, np.nan)
         if not np.isfinite(raw).all():
             raise DivergenceError(f"{self} diverged to numbers that are not finite; choose less extreme parameters.")
-        recovered = self._on_the_simplex(raw, rows.degrees, rows.observed)
+        recovered = self._on_the_simplex(raw, rows.shares, rows.observed)
         self._after_recovery(features, recovered)
         mass = np.where(rows.observed, 0, recovered).sum(axis=1)
         # A copy of the mask: what becomes of the caller's must not matter.
         results = rows.like_input(raw, recovered, mass, rows.observed.copy())
         self.raw_distributions_, self.distributions_, self.hidden_mass_, self.observed_ = results
-        # Recovered rows that keep proportions tell what was handed in; others do not.
-        self._degrees = None if self.keeps_proportions else rows.degrees
+        # Where proportions are kept, the observed shares can be computed from the recovered rows.
+        self._observed_shares = None if self.keeps_proportions else rows.shares
         self.n_labels_ = raw.shape[1]
         self.label_names_ = rows.label_names
         return self
@@ -231,15 +231,15 @@ class Recoverer(ResultDisplay, DistributionEstimator):
 
     @property
     def scaling_(self) -> Any:
-        """Per row the mass of the observed labels: the coefficient k with which k times the observed degrees are the
+        """Per row the mass of the observed labels: the coefficient k with which k times the observed shares are the
         recovered ones, for methods that keep proportions."""
         check_is_fitted(self)
         return 1 - self.hidden_mass_
 
     def _handed_in(self, position: int) -> FloatArray:
         """A row of ``fit`` as it was handed in, 0 where hidden."""
-        if self._degrees is not None:
-            return self._degrees[position]
+        if self._observed_shares is not None:
+            return self._observed_shares[position]
         row = slice(position, position + 1)
         return clip_and_close(np.where(np.asarray(self.observed_)[row], np.asarray(self.distributions_)[row], 0))[0]
 
@@ -272,7 +272,7 @@ class Recoverer(ResultDisplay, DistributionEstimator):
         """New rows from what the model predicts for them and from the labels that they have."""
         D = self._predict(new.features)
         known = new.given.observed.any(axis=1)
-        shares = new.given.degrees[known].astype(D.dtype, copy=False)
+        shares = new.given.shares[known].astype(D.dtype, copy=False)
         D[known] = restore_proportions(D[known], shares, new.given.observed[known])
         return D
 
@@ -300,7 +300,7 @@ class Recoverer(ResultDisplay, DistributionEstimator):
         check_same_rows(X, len(predicted), rows)
         check_same_labels(self.label_names_, predicted.shape[1], rows)
         seen = clip_and_close(np.where(rows.observed, predicted, 0))
-        return MEASURES["intersection"](clip_and_close(rows.degrees), seen)
+        return MEASURES["intersection"](clip_and_close(rows.shares), seen)
 
     def _prepare(self, X: Any, D_obs: FloatArray) -> Any:
         """What the method needs of the features and what does not depend on alpha; the features by default."""
@@ -332,9 +332,9 @@ class Learner(DistributionEstimator):
         rows = check_distributions(D)
         features = check_features(self, X, reset=True, min_rows=self._min_rows)
         check_same_rows(X, features.shape[0], rows, name="D")
-        self._check_parameters(*rows.degrees.shape)
-        self._fit(features, rows.degrees, check_sample_weight(sample_weight, len(rows.degrees)))
-        self.n_labels_ = rows.degrees.shape[1]
+        self._check_parameters(*rows.shares.shape)
+        self._fit(features, rows.shares, check_sample_weight(sample_weight, len(rows.shares)))
+        self.n_labels_ = rows.shares.shape[1]
         self.label_names_ = rows.label_names
         return self
 
@@ -348,7 +348,7 @@ class Learner(DistributionEstimator):
         rows = check_distributions(D)
         check_same_rows(X, len(predicted), rows, name="D")
         check_same_labels(self.label_names_, predicted.shape[1], rows, name="D")
-        shared = MEASURES["intersection"].rows(rows.degrees, predicted)
+        shared = MEASURES["intersection"].rows(rows.shares, predicted)
         return float(np.average(shared, weights=check_sample_weight(sample_weight, len(shared))))
 
     @abstractmethod

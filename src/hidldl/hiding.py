@@ -32,14 +32,14 @@ def hide_labels(
         Seed of the draw.
     setting : "hidden" or "incomplete"
         "hidden" divides what is left of a row by its sum, which is what annotators hand in (the paper's Eq. 3).
-        "incomplete" leaves the observed degrees as they were, as IncomLDL pretends (Eq. 2).
+        "incomplete" leaves the observed shares as they were, as IncomLDL assumes (Eq. 2).
 
     Returns
     -------
     D_obs : array or DataFrame of shape (n, m)
-        Observed degrees, 0 where hidden.
+        Observed shares, 0 where hidden.
     observed : boolean array or DataFrame of shape (n, m)
-        True where the degree is observed.
+        True where the share is observed.
 
     Examples
     --------
@@ -54,8 +54,8 @@ def hide_labels(
     check_number(rate, "rate", at_least=0, at_most=1)
     check_choice(setting, "setting", ("hidden", "incomplete"))
     rows = check_distributions(D)
-    observed = _draw_mask(rows.degrees, rate, random_generator(random_state))
-    D_obs = np.where(observed, rows.degrees, 0).astype(rows.degrees.dtype, copy=False)
+    observed = _draw_mask(rows.shares, rate, random_generator(random_state))
+    D_obs = np.where(observed, rows.shares, 0).astype(rows.shares.dtype, copy=False)
     if setting == "hidden":
         D_obs = D_obs / D_obs.sum(axis=1, keepdims=True)
     D_obs, observed = rows.like_input(D_obs, observed)

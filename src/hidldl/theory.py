@@ -12,7 +12,7 @@ def recovery_bound(D_true: Any, D_recovered: Any, observed: Any) -> pd.DataFrame
     """Theorem 1 of the paper, row by row.
 
     Let s be the true mass of a row's observed labels and r the recovered one. Hiding multiplies the observed
-    degrees by 1/s; the recovery says 1/r. Theorem 1 bounds the difference of these coefficients,
+    shares by 1/s; the recovery gives 1/r. Theorem 1 bounds the difference of these coefficients,
     ``1/s - 1/r <= (1 - r)/s``, which holds exactly where r² <= s; Lemma 1 and Eq. 10 bound its square,
     ``(1/s - 1/r)² <= ((1 - r)/s)²``, which also needs s <= r (2 - r).
 
@@ -27,7 +27,7 @@ def recovery_bound(D_true: Any, D_recovered: Any, observed: Any) -> pd.DataFrame
     D_recovered : array or DataFrame of shape (n, m)
         Recovered distributions, as in ``distributions_``.
     observed : boolean array or DataFrame of shape (n, m)
-        True where the degree is observed.
+        True where the share is observed.
 
     Returns
     -------
@@ -43,7 +43,7 @@ def recovery_bound(D_true: Any, D_recovered: Any, observed: Any) -> pd.DataFrame
        error  bound  holds
     0 -0.139   0.35   True
     """
-    true, recovered = check_matrix_pair(D_true, D_recovered)
+    true, recovered = check_matrix_pair(D_true, D_recovered, name="D_recovered")
     frame = D_true if isinstance(D_true, pd.DataFrame) else None
     mask = check_mask(observed, true.shape, frame, name="D_true")
     true_mass = np.where(mask, true, 0).sum(axis=1)
@@ -51,7 +51,9 @@ def recovery_bound(D_true: Any, D_recovered: Any, observed: Any) -> pd.DataFrame
     for mass, name in ((true_mass, "D_true"), (recovered_mass, "D_recovered")):
         if not (mass > 0).all():
             row = int((mass <= 0).argmax())
-            raise ValueError(f"row {row} of {name} has no mass on its observed labels; the coefficient is undefined.")
+            raise ValueError(
+                f"row {row} of {name} has no mass on its observed labels, so its coefficient is undefined; drop it."
+            )
     error = 1 / true_mass - 1 / recovered_mass
     # With nothing hidden, error and bound are both 0 up to rounding.
     bound = np.maximum(1 - recovered_mass, 0) / true_mass

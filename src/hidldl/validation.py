@@ -31,11 +31,11 @@ ROW_SUM_TOLERANCE = 1e-3
 class ObservedRows:
     """Rows as annotators hand them in, after every check.
 
-    ``degrees`` are 0 where hidden and sum to 1 in every row; ``frame`` is the DataFrame that they came in, if
-    they came in one.
+    ``shares`` are 0 where hidden and sum to 1 in every row, or to less in the incomplete setting; ``frame`` is the
+    DataFrame that they came in, if they came in one.
     """
 
-    degrees: FloatArray
+    shares: FloatArray
     observed: BoolArray
     frame: pd.DataFrame | None
 
@@ -91,71 +91,73 @@ def check_observed_rows(
 ) -> ObservedRows:
     """The rows of ``D_obs``, with the one meaning of "observed" applied and every row checked.
 
-    Rows are closed to sum to exactly 1. Where they ``may_be_partial``, as in the incomplete setting, in which observed
-    degrees are shares of the whole row, they are left as they are and may sum to less. Rows without any observed label
-    are refused unless they ``may_be_empty``.
+    Rows are divided by their sums, so that they sum to exactly 1. Rows that ``may_be_partial``, as in the incomplete
+    setting, are left as they are and may sum to less. Rows without any observed label are refused unless they
+    ``may_be_empty``.
     """
-    degrees, frame = _as_matrix(D_obs, name)
-    mask = _resolve_mask(degrees, observed, frame, name)
-    degrees = np.where(mask, degrees, 0)
+    shares, frame = _as_matrix(D_obs, name)
+    mask = _resolve_mask(shares, observed, frame, name)
+    shares = np.where(mask, shares, 0)
     empty = np.logical_and(may_be_empty, ~mask.any(axis=1))
-    _check_degrees(degrees, frame, name, empty)
+    _check_shares(shares, frame, name, empty)
     partial = np.logical_and(may_be_partial, ~mask.all(axis=1)) | empty
-    _check_row_sums(degrees, frame, name, partial, over=" over its observed labels")
+    _check_row_sums(shares, frame, name, partial, over=" over its observed labels")
     if every_label_seen:
         _refuse_unseen_labels(mask, frame, name)
     if not may_be_partial:
-        sums = degrees.sum(axis=1, keepdims=True)
-        degrees = np.divide(degrees, sums, out=np.zeros_like(degrees), where=sums > 0)
-    return ObservedRows(degrees, mask, frame)
+        sums = shares.sum(axis=1, keepdims=True)
+        shares = np.divide(shares, sums, out=np.zeros_like(shares), where=sums > 0)
+    return ObservedRows(shares, mask, frame)
 
 
 def check_distributions(D: Any, *, name: str = "D") -> ObservedRows:
     """Complete distributions: every entry counts as observed."""
-    degrees, frame = _as_matrix(D, name)
-    degrees = degrees.copy()
-    _check_degrees(degrees, frame, name)
-    _check_row_sums(degrees, frame, name, np.zeros(len(degrees), dtype=bool))
-    closed = degrees / degrees.sum(axis=1, keepdims=True)
-    return ObservedRows(closed, np.ones(degrees.shape, dtype=bool), frame)
+    shares, frame = _as_matrix(D, name)
+    shares = shares.copy()
+    _check_shares(shares, frame, name)
+    _check_row_sums(shares, frame, name, np.zeros(len(shares), dtype=bool))
+    closed = shares / shares.sum(axis=1, keepdims=True)
+    return ObservedRows(closed, np.ones(shares.shape, dtype=bool), frame)
 
 
 def check_same_rows(X: Any, n_rows: int, rows: ObservedRows, *, name: str = "D_obs") -> None:
     """Features and distributions must have the same rows in the same order."""
-    if n_rows != len(rows.degrees):
-        raise ValueError(f"X has {n_rows} rows but {name} has {len(rows.degrees)}; give one row of each per item.")
+    if n_rows != len(rows.shares):
+        raise ValueError(f"X has {n_rows} rows but {name} has {len(rows.shares)}; give one row of each per item.")
     if isinstance(X, pd.DataFrame) and rows.frame is not None:
         _refuse_misaligned(X.index, rows.frame.index, "X", name, f"{name}.loc[X.index]", "rows")
 
 
 def check_same_labels(label_names: Any, n_labels: int, rows: ObservedRows, *, name: str = "D_obs") -> None:
     """Rows to compare with a model must have the labels that it was fitted with, in the same order."""
-    if rows.degrees.shape[1] != n_labels:
-        raise ValueError(f"{name} has {rows.degrees.shape[1]} labels but the model was fitted with {n_labels}.")
+    if rows.shares.shape[1] != n_labels:
+        raise ValueError(
+            f"{name} has {rows.shares.shape[1]} labels but the model was fitted with {n_labels}; give the same labels."
+        )
     if label_names is not None and rows.frame is not None:
         remedy = f"{name}[model.label_names_]"
         _refuse_misaligned(label_names, rows.frame.columns, "the model", name, remedy, "labels")
 
 
-def check_matrix_pair(D_true: Any, D_pred: Any) -> tuple[FloatArray, FloatArray]:
-    """Two matrices of the same shape to compare; the second need not be on the simplex."""
+def check_matrix_pair(D_true: Any, D_pred: Any, *, name: str = "D_pred") -> tuple[FloatArray, FloatArray]:
+    """Two matrices of the same shape to compare; the second, ``name``, need not be on the simplex."""
     true, true_frame = _as_matrix(D_true, "D_true")
-    pred, pred_frame = _as_matrix(D_pred, "D_pred")
+    pred, pred_frame = _as_matrix(D_pred, name)
     if true.shape != pred.shape:
         raise ValueError(
-            f"D_true has shape {true.shape} but D_pred has shape {pred.shape}; compare the same rows and labels."
+            f"D_true has shape {true.shape} but {name} has shape {pred.shape}; compare the same rows and labels."
         )
     if true_frame is not None and pred_frame is not None:
         for kind, axis in (("rows", "index"), ("labels", "columns")):
-            remedy = f"D_pred.reindex({axis}=D_true.{axis})"
-            _refuse_misaligned(getattr(true_frame, axis), getattr(pred_frame, axis), "D_true", "D_pred", remedy, kind)
-    for values, frame, name in ((true, true_frame, "D_true"), (pred, pred_frame, "D_pred")):
-        _refuse_where(~np.isfinite(values), frame, name, "is not a finite number", "compare complete distributions")
+            remedy = f"{name}.reindex({axis}=D_true.{axis})"
+            _refuse_misaligned(getattr(true_frame, axis), getattr(pred_frame, axis), "D_true", name, remedy, kind)
+    for values, frame, side in ((true, true_frame, "D_true"), (pred, pred_frame, name)):
+        _refuse_where(~np.isfinite(values), frame, side, "is not a finite number", "compare complete distributions")
     return true, pred
 
 
 def check_mask(observed: Any, shape: tuple[int, ...], frame: pd.DataFrame | None = None, *, name: str) -> BoolArray:
-    """A boolean n × m mask, True where the annotator gave a degree, for the matrix ``name`` (which is ``frame``)."""
+    """A boolean n × m mask, True where the annotator gave a share, for the matrix ``name`` (which is ``frame``)."""
     if (
         isinstance(observed, pd.DataFrame)
         and all(map(is_bool_dtype, observed.dtypes))
@@ -166,12 +168,12 @@ def check_mask(observed: Any, shape: tuple[int, ...], frame: pd.DataFrame | None
         mask = np.asarray(observed)
     if mask.dtype != np.bool_:
         raise ValueError(
-            f"observed must be a boolean array (True where a degree is observed), got dtype {mask.dtype}; "
+            f"observed must be a boolean array (True where a share is observed), got dtype {mask.dtype}; "
             "convert it with observed.astype(bool) if 1 means observed."
         )
     if mask.shape != shape:
         raise ValueError(
-            f"observed has shape {mask.shape} but {name} has shape {shape}; give one mask entry per degree."
+            f"observed has shape {mask.shape} but {name} has shape {shape}; give one mask entry per share."
         )
     if isinstance(observed, pd.DataFrame) and frame is not None:
         columns, rows = f"observed[{name}.columns]", f"observed.loc[{name}.index]"
@@ -189,8 +191,10 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> FloatArray:
     weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     if weight.shape != (n_rows,):
         raise ValueError(f"sample_weight has shape {weight.shape}; give one weight for each of the {n_rows} rows.")
-    if (weight < 0).any() or not weight.any():
-        raise ValueError("sample_weight must be non-negative, and not every weight may be zero.")
+    if (weight < 0).any():
+        raise ValueError(f"sample_weight is negative in row {int((weight < 0).argmax())}; give weights of 0 or more.")
+    if not weight.any():
+        raise ValueError("sample_weight is 0 in every row; give at least one row a positive weight.")
     return np.asarray(weight)
 
 
@@ -210,8 +214,8 @@ def check_number(
         return
     kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
     if isinstance(value, bool | np.bool_) or not isinstance(value, kinds):
-        wanted = ("an integer" if integer else "a number") + (f" or {AUTO!r}" if or_auto else "")
-        raise TypeError(f"{name} must be {wanted}, got {value!r}.")
+        kind = ("an integer" if integer else "a number") + (f" or {AUTO!r}" if or_auto else "")
+        raise TypeError(f"{name} must be {kind}, got {value!r}.")
     if not -sys.float_info.max <= value <= sys.float_info.max:  # false for NaN too
         raise ValueError(f"{name} must be finite, got {value!r}.")
     if at_least is not None and value < at_least:
@@ -229,8 +233,8 @@ def check_flag(value: Any, name: str, *, or_auto: bool = False) -> None:
     if or_auto and isinstance(value, str) and value == AUTO:
         return
     if not isinstance(value, bool | np.bool_):
-        wanted = f"True, False or {AUTO!r}" if or_auto else "True or False"
-        raise TypeError(f"{name} must be {wanted}, got {value!r}.")
+        choices = f"True, False or {AUTO!r}" if or_auto else "True or False"
+        raise TypeError(f"{name} must be {choices}, got {value!r}.")
 
 
 def check_verbose(value: Any) -> None:
@@ -255,13 +259,17 @@ def check_choice(value: Any, name: str, choices: Sequence[str]) -> None:
 
 def _as_matrix(values: Any, name: str) -> tuple[FloatArray, pd.DataFrame | None]:
     if values is None:
-        raise ValueError(f"{name} is None: the estimator requires y to be passed, but the target y is None.")
+        # The words in brackets are scikit-learn's, whose tests look for them.
+        raise ValueError(
+            f"{name} is None; give an array or a DataFrame "
+            "(the estimator requires y to be passed, but the target y is None)."
+        )
     frame = values if isinstance(values, pd.DataFrame) else None
     if frame is not None and frame.columns.has_duplicates:
-        twice = frame.columns[frame.columns.duplicated()][0]
-        raise ValueError(f"{name} has two labels named {twice!r}; rename one.")
+        duplicate = frame.columns[frame.columns.duplicated()][0]
+        raise ValueError(f"{name} has two labels named {duplicate!r}; rename one.")
     if isinstance(values, np.ma.MaskedArray):
-        values = np.ma.filled(values.astype(float), np.nan)  # masked is hidden, which NaN says here
+        values = np.ma.filled(values.astype(float), np.nan)  # a masked entry is hidden, which is NaN here
     from sklearn.utils import check_array
 
     matrix = check_array(values, dtype=FLOAT_TYPES, ensure_all_finite=False, ensure_min_features=1, input_name=name)
@@ -270,47 +278,47 @@ def _as_matrix(values: Any, name: str) -> tuple[FloatArray, pd.DataFrame | None]
     return matrix, frame
 
 
-def _resolve_mask(degrees: FloatArray, observed: Any, frame: pd.DataFrame | None, name: str) -> BoolArray:
+def _resolve_mask(shares: FloatArray, observed: Any, frame: pd.DataFrame | None, name: str) -> BoolArray:
     if observed is not None:
-        mask = check_mask(observed, degrees.shape, frame, name=name)
+        mask = check_mask(observed, shares.shape, frame, name=name)
         _refuse_where(
-            mask & np.isnan(degrees),
+            mask & np.isnan(shares),
             frame,
             name,
-            "is NaN but observed says it was given",
-            "mark it hidden in observed, or give its degree",
+            "is NaN but observed is True",
+            "set observed to False there, or give the share",
         )
         return mask
-    if np.isnan(degrees).any():
-        return ~np.isnan(degrees)
-    if (degrees == 0).any():
+    if np.isnan(shares).any():
+        return ~np.isnan(shares)
+    if (shares == 0).any():
         warn_user(
             f"{name} has zeros and neither NaN nor a mask: every zero is taken as hidden. Pass observed= to say "
             "which entries were annotated; a true zero is an observed entry."
         )
-    return degrees != 0
+    return shares != 0
 
 
-def _check_degrees(
-    degrees: FloatArray, frame: pd.DataFrame | None, name: str, may_be_empty: BoolArray | bool = False
+def _check_shares(
+    shares: FloatArray, frame: pd.DataFrame | None, name: str, may_be_empty: BoolArray | bool = False
 ) -> None:
-    _refuse_where(~np.isfinite(degrees), frame, name, "is not a finite number", "give a degree between 0 and 1")
-    _refuse_where(degrees < 0, frame, name, "is negative", "degrees are shares between 0 and 1")
+    _refuse_where(~np.isfinite(shares), frame, name, "is not a finite number", "give a share between 0 and 1")
+    _refuse_where(shares < 0, frame, name, "is negative", "give a share between 0 and 1")
     # Subnormal numbers have too few digits to keep a proportion.
-    degrees[degrees < np.finfo(degrees.dtype).tiny] = 0
-    empty = ~(degrees > 0).any(axis=1) & ~np.asarray(may_be_empty)
+    shares[shares < np.finfo(shares.dtype).tiny] = 0
+    empty = ~(shares > 0).any(axis=1) & ~np.asarray(may_be_empty)
     if empty.any():
         row = _row_name(frame, int(empty.argmax()))
         raise ValueError(
-            f"{row} of {name} has no positive observed label; drop the row, or give at least one of its degrees."
+            f"{row} of {name} has no positive observed share; drop the row, or give at least one positive share."
         )
 
 
 def _check_row_sums(
-    degrees: FloatArray, frame: pd.DataFrame | None, name: str, partial: BoolArray, *, over: str = ""
+    shares: FloatArray, frame: pd.DataFrame | None, name: str, partial: BoolArray, *, over: str = ""
 ) -> None:
     """Rows sum to 1, or to at most 1 where they are ``partial``."""
-    sums = degrees.sum(axis=1)
+    sums = shares.sum(axis=1)
     wrong = np.where(partial, sums - 1, np.abs(sums - 1)) > ROW_SUM_TOLERANCE
     if wrong.any():
         i = int(wrong.argmax())
@@ -325,18 +333,18 @@ def _refuse_unseen_labels(mask: BoolArray, frame: pd.DataFrame | None, name: str
     if unseen.any():
         label = _label_name(frame, int(unseen.argmax()))
         raise ValueError(
-            f"{label} of {name} is hidden in every row, so nothing says how much of it there is; drop that "
-            "column, or pass observed= if its zeros are true ones."
+            f"{label} of {name} is hidden in every row, so it cannot be estimated; drop that column, or pass "
+            "observed= if its zeros are true ones."
         )
 
 
-def _refuse_where(at_fault: BoolArray, frame: pd.DataFrame | None, name: str, what: str, remedy: str) -> None:
+def _refuse_where(at_fault: BoolArray, frame: pd.DataFrame | None, name: str, fault: str, remedy: str) -> None:
     if at_fault.any():
         i, j = np.unravel_index(int(at_fault.argmax()), at_fault.shape)
-        raise ValueError(f"{name} {what} in {_row_name(frame, int(i))}, {_label_name(frame, int(j))}; {remedy}.")
+        raise ValueError(f"{name} {fault} in {_row_name(frame, int(i))}, {_label_name(frame, int(j))}; {remedy}.")
 
 
-def _refuse_nonfinite_features(X: Any, given: Any) -> None:
+def _refuse_nonfinite_features(X: Any, original: Any) -> None:
     values = X.data if sparse.issparse(X) else X
     # One pass and no temporary in the usual case: a sum is finite only if (nearly) everything in it is.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -350,9 +358,11 @@ def _refuse_nonfinite_features(X: Any, given: Any) -> None:
     else:
         i, j = int(at_fault[0]), int(at_fault[1])
     kind = "NaN" if np.isnan(values[tuple(at_fault)]) else "inf"
-    frame = given if isinstance(given, pd.DataFrame) else None
+    frame = original if isinstance(original, pd.DataFrame) else None
     column = f"column {j}" if frame is None else f"column {frame.columns[j]!r}"
-    raise ValueError(f"X contains {kind} in {_row_name(frame, i)}, {column}; impute or drop it before fitting.")
+    raise ValueError(
+        f"X contains {kind} in {_row_name(frame, i)}, {column}; impute the value, or drop the row or the column."
+    )
 
 
 def _refuse_misaligned(
@@ -364,7 +374,7 @@ def _refuse_misaligned(
     if len(first) == len(second) and set(first) == set(second):
         raise ValueError(f"{first_name} and {second_name} have the same {kind} in different order; use {remedy}.")
     raise ValueError(
-        f"{first_name} and {second_name} have different {kind}; use the same names, or arrays without any."
+        f"{first_name} and {second_name} have different {kind}; use the same names, or pass arrays, which have none."
     )
 
 

@@ -41,7 +41,7 @@ def test_the_objective_falls(learner):
 
 
 def logistic_regression(X, D, ridge):
-    """The same model by scikit-learn: every label of every row is an example, weighted by its degree."""
+    """The same model by scikit-learn: every label of every row is an example, weighted by its share."""
     n, m = D.shape
     penalty = {"C": np.inf} if ridge == 0 else {"C": 1 / ridge}
     model = LogisticRegression(fit_intercept=False, tol=1e-10, max_iter=10_000, **penalty)
@@ -49,7 +49,7 @@ def logistic_regression(X, D, ridge):
     return model.predict_proba(X)
 
 
-def test_sabfgs_is_logistic_regression_on_degrees():
+def test_sabfgs_is_logistic_regression_on_shares():
     P = SABFGS(random_state=0, max_iter=5000).fit(DATA.features, DATA.distributions).predict(DATA.features)
     assert np.allclose(P, logistic_regression(DATA.features, DATA.distributions, 0), atol=1e-3)
 

@@ -61,9 +61,17 @@ def test_stopping_early_is_a_warning_with_the_gradient(data):
         SABFGS(max_iter=2, random_state=0).fit(data.features, data.distributions)
 
 
-@pytest.mark.parametrize("weights", [np.ones(3), -np.ones(80), np.zeros(80), np.full(80, np.nan)])
-def test_bad_weights_are_refused(data, weights):
-    with pytest.raises(ValueError, match="sample_weight"):
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones(3), r"sample_weight has shape \(3,\); give one weight for each of the 80 rows"),
+        (np.where(np.arange(80) == 7, -1.0, 1.0), "sample_weight is negative in row 7"),
+        (np.zeros(80), "sample_weight is 0 in every row"),
+        (np.full(80, np.nan), "sample_weight contains NaN"),
+    ],
+)
+def test_bad_weights_are_refused(data, weights, message):
+    with pytest.raises(ValueError, match=message):
         SABFGS().fit(data.features, data.distributions, sample_weight=weights)
 
 

@@ -76,7 +76,7 @@ def test_intervals_hold_what_they_promise(rate, votes):
     X = rng.normal(size=(700, 2))
     root = rng.normal(size=(2, 7))
     D = softmax(np.sin(X) @ rng.normal(size=(2, 7)) + 0.5 * rng.normal(size=(700, 2)) @ root, axis=1)
-    if votes is not None:  # degrees are coarse and often 0
+    if votes is not None:  # shares are coarse and often 0
         D = rng.multinomial(votes, D) / votes
     D_obs, observed = hide_labels(D, rate, random_state=0)
     model = BayesHidLDL(n_landmarks=100, random_state=0).fit(X, D_obs, observed)

@@ -3,7 +3,7 @@ import pytest
 
 from hidldl import hide_labels, make_distributions
 from hidldl.recovery.heldout import AXES, LEARNS_NOTHING, Choice, HeldOutGame, search
-from hidldl.recovery.posterior import Draws, draw_degrees
+from hidldl.recovery.posterior import Draws, draw_shares
 
 ROWS = np.random.default_rng(0).normal(size=400)
 
@@ -97,7 +97,7 @@ def test_draws_of_a_row_of_which_nothing_is_known_follow_its_prior(game, zeros):
     nothing = np.zeros((4, 5))
     rows = model.condition(features, nothing, nothing.astype(bool))
     rng = np.random.default_rng(0)
-    D = draw_degrees(model, rows, slice(None), Draws.shared(rng, 4000, 5), zeros, rng)
+    D = draw_shares(model, rows, slice(None), Draws.shared(rng, 4000, 5), zeros, rng)
     assert np.allclose(D.sum(axis=1), 1)
     assert not np.allclose(D.mean(axis=2), 0.2, atol=0.02)
     logs = np.log(np.maximum(D, 1e-9)).mean(axis=2)

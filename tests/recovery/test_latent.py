@@ -30,7 +30,7 @@ def test_em_finds_the_parameters_that_made_the_rows():
     assert np.allclose(fit.model.estimates.S, S, atol=0.03)
 
 
-def test_without_hidden_labels_and_without_features_it_is_the_covariance_of_the_log_degrees():
+def test_without_hidden_labels_and_without_features_it_is_the_covariance_of_the_log_shares():
     _, D, _, _ = simulated(400)
     logs = np.log(D) - np.log(D).mean(axis=1, keepdims=True)
     none = np.empty((400, 0))

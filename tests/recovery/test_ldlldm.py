@@ -64,7 +64,7 @@ def test_negative_weights_are_refused(hidden, name):
         LDLLDM(**{name: -1}).fit(hidden.X, hidden.D)
 
 
-def test_degrees_under_the_mask_are_not_looked_at(hidden):
+def test_shares_under_the_mask_are_not_looked_at(hidden):
     spoiled = np.where(hidden.observed, hidden.D_obs, 0.77)
     plain, other = (LDLLDM(random_state=0).fit(hidden.X, D, hidden.observed) for D in (hidden.D_obs, spoiled))
     assert np.array_equal(plain.distributions_, other.distributions_)

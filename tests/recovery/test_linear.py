@@ -150,7 +150,7 @@ def test_rows_of_the_incomplete_setting_are_taken_as_they_are(linear, method):
     inflated = D_obs / D_obs.sum(axis=1, keepdims=True)
     of_inflated = clone(method).fit(X, inflated, observed=observed)
     error, inflated_error = (np.abs(m.distributions_ - D).max(axis=1).mean() for m in (model, of_inflated))
-    # With true degrees these methods do what they were made for.
+    # With true shares these methods do what they were made for.
     assert error < 0.8 * inflated_error
     assert 0 < model.score(X, D_obs, observed=observed) <= 1
 

@@ -4,7 +4,7 @@ from scipy.integrate import trapezoid
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from hidldl.recovery.logisticnormal import draw_log_degrees, find_modes
+from hidldl.recovery.logisticnormal import draw_log_shares, find_modes
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_draws_have_the_posteriors_mean_and_covariance(problem):
     eigenvalues, vectors = np.linalg.eigh(S)
     prior = (vectors * np.sqrt(np.maximum(eigenvalues, 0))) @ rng.standard_normal((1, 5, n_draws))
     out = np.empty((6, 5, n_draws))
-    draw_log_degrees(S, mean, scale, observed, nu, weights, prior, rng.standard_normal((1, 5, n_draws)), out)
+    draw_log_shares(S, mean, scale, observed, nu, weights, prior, rng.standard_normal((1, 5, n_draws)), out)
     for i in range(6):
         mode = mean[i] + scale[i] * S @ weights[i]
         p = np.exp(mode[observed[i]])
@@ -84,7 +84,7 @@ def test_the_slope_is_that_of_the_expected_log_likelihood(problem):
     assert np.allclose(S @ slope @ S, expected)
 
 
-def test_the_evidence_is_the_integral_over_the_log_degrees(problem):
+def test_the_evidence_is_the_integral_over_the_log_shares(problem):
     # Two observed labels: one dimension matters, and the integral can be done on a grid.
     _, S, mean, scale, _, _ = problem
     observed = np.zeros((1, 5), dtype=bool)

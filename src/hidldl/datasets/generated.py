@@ -25,7 +25,7 @@ def make_distributions(
     Geng's construction: features are uniform in [-1, 1]; with t = x + 0.5 x² + 0.2 x³ + 1 (entry by entry) the
     labels hold psi_1 = (w_1't)² and psi_j = (w_j't + 0.01 psi_{j-1})², divided by their sum. Three features and
     three labels use Geng's weights w; any other size draws weights with the same sum, of which a few features
-    hold most, and lets half of the labels see a feature with its sign turned, so that labels differ however many
+    hold most, and turns the sign of each feature for half of the labels, so that labels differ however many
     features there are.
 
     Parameters
@@ -35,7 +35,7 @@ def make_distributions(
     correlation : float in [0, 1), default=0
         Share of its weights that each label takes over from the one before it.
     zeros : float in [0, 1), default=0
-        Share of degrees to make true zeros: the smallest ones, though every row keeps its largest.
+        Fraction of all shares that become true zeros: the smallest ones, but never the largest of a row.
     random_state : int, Generator, RandomState or None
         Seed of the draw.
 
@@ -56,9 +56,7 @@ def make_distributions(
     check_number(n_features, "n_features", at_least=1, integer=True)
     check_number(n_labels, "n_labels", at_least=2, integer=True)
     for name, value in (("correlation", correlation), ("zeros", zeros)):
-        check_number(value, name, at_least=0)
-        if value >= 1:
-            raise ValueError(f"{name} must be below 1, got {value!r}.")
+        check_number(value, name, at_least=0, below=1)
     rng = random_generator(random_state)
     features = rng.uniform(-1, 1, (n_rows, n_features))
     masses = _label_masses(features, *_label_weights(n_labels, n_features, correlation, rng))
@@ -75,7 +73,7 @@ def make_distributions(
 def _label_weights(
     n_labels: int, n_features: int, correlation: float, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """Weights of the even and of the odd part of t; they differ by the signs with which labels see features."""
+    """Weights of the even and of the odd part of t; they differ by the sign of each feature for each label."""
     if (n_labels, n_features) == _GENG_WEIGHTS.shape:
         even, signs = _GENG_WEIGHTS.copy(), np.ones(_GENG_WEIGHTS.shape)
     else:
@@ -102,6 +100,6 @@ def _with_zeros(D: FloatArray, share: float) -> FloatArray:
     removable = D.copy()
     removable[np.arange(len(D)), D.argmax(axis=1)] = np.inf
     smallest = np.argsort(removable, axis=None, kind="stable")[: min(count, D.size - len(D))]
-    kept = D.copy()
-    kept.flat[smallest] = 0
-    return np.asarray(kept / kept.sum(axis=1, keepdims=True))
+    D = D.copy()
+    D.flat[smallest] = 0
+    return np.asarray(D / D.sum(axis=1, keepdims=True))

@@ -48,12 +48,12 @@ def _read(entry: DatasetFile) -> Dataset:
 
     content = loadmat(fetch(entry), variable_names=["features", entry.label_key])
     features = np.asarray(content["features"], dtype=np.float64)
-    degrees = np.asarray(content[entry.label_key], dtype=np.float64)
+    shares = np.asarray(content[entry.label_key], dtype=np.float64)
     return Dataset(
         name=entry.name,
         features=features,
         # Some files sum to 1 only within 1e-6.
-        distributions=degrees / degrees.sum(axis=1, keepdims=True),
+        distributions=shares / shares.sum(axis=1, keepdims=True),
         feature_names=tuple(f"feature {j + 1}" for j in range(features.shape[1])),
-        label_names=tuple(f"label {j + 1}" for j in range(degrees.shape[1])),
+        label_names=tuple(f"label {j + 1}" for j in range(shares.shape[1])),
     )

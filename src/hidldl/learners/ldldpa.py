@@ -1,4 +1,4 @@
-"""LDL-DPA: the maximum entropy model that also matches the average rank and the variance of the degrees."""
+"""LDL-DPA: the maximum entropy model that also matches the average rank and the variance of the shares."""
 
 import numpy as np
 from scipy.stats import rankdata
@@ -13,7 +13,7 @@ class LDLDPA(MaximumEntropyLearner):
     """Label distribution learning with description-degree percentile average.
 
     The predicted distribution is p = softmax(x W). With R_i the average ranks of the labels in d_i (1 for the
-    smallest degree), W minimises::
+    smallest share), W minimises::
 
         sum_i KL(d_i || p_i)  -  alpha sum_i mean_j(R_ij p_ij)  +  beta sum_i (var d_i - var p_i)²  +  gamma / 2 |W|²
 

@@ -131,12 +131,12 @@ def _cross_entropy(true_gap: FloatArray, gap: FloatArray, margin: float) -> tupl
     """Weighted cross-entropies of pairs, both orders together, and their slopes with respect to the gaps."""
     rank = 1.0 + (true_gap > margin) - (true_gap < -margin)
     weight = np.square(true_gap, out=true_gap)
-    exponential = np.exp(gap)  # a gap between degrees is at most 1: nothing overflows
+    exponential = np.exp(gap)  # a gap between shares is at most 1: nothing overflows
     return weight * (2 * np.log1p(exponential) - rank * gap), weight * (2 * exponential / (1 + exponential) - rank)
 
 
 def _differences_of_pairs(n_labels: int) -> FloatArray:
-    """The matrix of pairs × labels that turns degrees into the differences of all pairs of them."""
+    """The matrix of pairs × labels that turns shares into the differences of all pairs of them."""
     first, second = np.triu_indices(n_labels, k=1)
     pairs = np.arange(len(first))
     differences = np.zeros((len(first), n_labels))

@@ -14,7 +14,7 @@ from hidldl.randomness import RandomState, random_generator
 from hidldl.recovery.heldout import AXES, Choice, HeldOutGame, search
 from hidldl.recovery.kernelmean import KernelMap, Landmarks, Ridge
 from hidldl.recovery.latent import Estimates, LatentModel, Parameters, Rows, fit_latent_model
-from hidldl.recovery.posterior import Draws, draw_blocks, draw_degrees, interval_bounds, mean_rows, relative_rows
+from hidldl.recovery.posterior import Draws, draw_blocks, draw_shares, interval_bounds, mean_rows, relative_rows
 from hidldl.selection import TRIALS
 from hidldl.validation import AUTO, Auto, check_choice, check_flag, check_number, check_verbose, check_workers
 
@@ -26,21 +26,21 @@ BOUNDS = {"nu": (0.1, 1e12), "ridge": (1e-9, 1e12), "width": (1e-6, 1e6), "prior
 class BayesHidLDL(Recoverer):
     """Recovery by a statistical model of the setting, with uncertainty; nothing has to be chosen.
 
-    Hiding labels and renormalising is conditioning. A row is softmax(z), its log-degrees z are normal around a smooth
+    Hiding labels and renormalising is conditioning. A row is softmax(z), its log-shares z are normal around a smooth
     function of the features, and the observed labels tell z up to a constant::
 
         z_i ~ Normal(mu(x_i), S)
         observed shares of row i, compared with softmax(z_i over the observed labels) by nu * KL
 
     mu is kernel ridge regression on the features, S says how labels vary together; both are fitted by
-    expectation–maximisation. Hidden degrees are posterior means, observed ones share the rest in their own proportions.
+    expectation–maximisation. Hidden shares are posterior means, observed ones share the rest in their own proportions.
     Parameters that are ``"auto"`` are chosen without ground truth, by hiding observed labels again in rows that the
     model has not seen.
 
     Parameters
     ----------
     nu : float or "auto"
-        Weight of an annotation, in pseudo-counts. Large where degrees are exact, small where they are coarse and
+        Weight of an annotation, in pseudo-counts. Large where shares are exact, small where they are coarse and
         often 0, as votes of a few people are.
     ridge : float or "auto"
         Penalty of the regression on the features; large where they tell little.
@@ -59,7 +59,7 @@ class BayesHidLDL(Recoverer):
         Posterior draws behind each mean.
     max_iter, tol : int and float, default=100 and 3e-3
         Stop EM after ``max_iter`` rounds, or when a round changes neither S nor the means by more than ``tol`` of the
-        spread of the log-degrees.
+        spread of the log-shares.
     n_jobs : int or None
         Threads; the result does not depend on their number. -1 uses every core.
     verbose : bool or callable, default=False
@@ -75,13 +75,13 @@ class BayesHidLDL(Recoverer):
     hidden_mass_, scaling_ : array or Series of shape (n,)
         How much of each row the hidden and the observed labels hold.
     observed_ : boolean array or DataFrame of shape (n, m)
-        Which degrees were observed.
+        Which shares were observed.
     parameters_ : dict
         The parameters, chosen or given.
     selection_ : Selection or None
         What was tried, what it lost and how sure the choice is; None if every parameter was given.
     covariance_ : array of shape (m, m)
-        S: how the log-degrees of labels vary together beyond what the features tell.
+        S: how the log-shares of labels vary together beyond what the features tell.
     spread_ : float
         The factor on the posterior's standard deviations that made intervals hold what they promise on labels hidden
         again; calibrated when it is first needed.
@@ -200,7 +200,7 @@ class BayesHidLDL(Recoverer):
             def draw(block: slice) -> None:
                 rng = np.random.default_rng([seed, block.start])
                 draws = Draws.independent(rng, len(rows.shares[block]), n_samples, n_labels, spread)
-                D = draw_degrees(self._model, rows, block, draws, self._zeros, rng)
+                D = draw_shares(self._model, rows, block, draws, self._zeros, rng)
                 out[:, block] = D.transpose(2, 0, 1)
 
             for_each(mapper, draw, draw_blocks(n_rows, n_labels, n_samples))
@@ -309,5 +309,5 @@ class BayesHidLDL(Recoverer):
         """The posterior of new rows, or of the rows of ``fit``."""
         if new is None:
             return self._rows
-        shares, mask = new.given.degrees.astype(np.float64, order="C"), new.given.observed.copy(order="C")
+        shares, mask = new.given.shares.astype(np.float64, order="C"), new.given.observed.copy(order="C")
         return self._model.condition(self._features(new.features), shares, mask, mapper)

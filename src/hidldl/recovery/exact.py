@@ -1,6 +1,6 @@
 """The optimum of the paper's problem (Eq. 8), with a certificate.
 
-The problem is convex. With k_i and the hidden degrees of row i as unknowns, each row lives on a simplex of its own,
+The problem is convex. With k_i and the hidden shares of row i as unknowns, each row lies on a simplex of its own,
 k_i + sum of hidden = 1, onto which a weighted projection maps; the trace norm is the largest inner product with a
 matrix Z whose spectral norm is at most alpha. Condat's and Vũ's primal-dual method needs one sparse product, one
 projection and one m × m eigenproblem per iteration. For any D and Z that are feasible, a row's least inner product with
@@ -20,10 +20,10 @@ from hidldl.simplex import project_onto_simplex
 CHECK_EVERY = 10
 REBALANCE_EVERY = 20
 REBALANCE_BY = 1.5
-"""How the primal and the dual step give way to each other where one side lags behind the other."""
+"""Factor between the primal and the dual step, applied where one residual is much larger than the other."""
 SMALLEST_STEP = 1e-8
 OUT_OF_REACH = -1e6
-"""Where an observed label's slot among the hidden ones is put before the projection: it comes back as 0."""
+"""Value of an observed label's slot among the hidden ones: so low that the projection makes it 0."""
 
 
 @dataclass
@@ -41,7 +41,7 @@ class ConvexProblem:
         self.laplacian, self.alpha = laplacian, alpha
         self.D_obs, self.observed = D_obs, observed
         self._squares = (D_obs**2).sum(axis=1)
-        # k_i times the observed row is as long as the row; a hidden degree is 1 long.
+        # A unit of k_i moves the row by the length of its observed part, a unit of a hidden share by 1.
         self._weights = np.column_stack([self._squares, np.ones_like(D_obs)])
 
     def project(self, Y: FloatArray) -> FloatArray:
@@ -76,10 +76,10 @@ def solve(
 ) -> tuple[Solution, Iterate]:
     """Iterate until the duality gap is at most ``tol`` of the objective.
 
-    The best matrix and the best bound seen make the answer; both are looked at every few iterations, which is what the
-    history records.
+    The result is the best matrix so far with the best bound so far; both are computed every few iterations, which is
+    what the history records.
     """
-    degrees = problem.laplacian.diagonal()[:, None]
+    node_degrees = problem.laplacian.diagonal()[:, None]
     D = problem.project(problem.D_obs if start is None else start.D)
     Z = np.zeros_like(D) if start is None else problem.project_dual(start.Z)
     # Steps in the proportion of the largest dual matrix to the primal one.
@@ -87,8 +87,8 @@ def solve(
     best_D, lowest, highest_bound = D, np.inf, -np.inf
     objectives, gaps = [], []
     for iteration in range(1, max_iter + 1):
-        # Twice the degrees bound the Laplacian, so each row may have a step of its own: hubs do not hold up the rest.
-        step = 0.99 / (degrees + dual_step)
+        # Twice the degrees of the nodes bound the Laplacian, so each row has its own step: hubs do not slow the rest.
+        step = 0.99 / (node_degrees + dual_step)
         D_next = problem.project(D - step * (problem.laplacian @ D + Z))
         Z_next = problem.project_dual(Z + dual_step * (2 * D_next - D))
         if iteration % CHECK_EVERY == 0 or iteration == max_iter:
@@ -117,10 +117,10 @@ def spectral_norm(D: FloatArray) -> float:
     return float(np.sqrt(np.linalg.eigvalsh(D.T @ D)[-1]))
 
 
-def _rebalance(moved: FloatArray, dual_moved: FloatArray, step: FloatArray, dual_step: float) -> float:
+def _rebalance(change: FloatArray, dual_change: FloatArray, step: FloatArray, dual_step: float) -> float:
     """The factor on the dual step that brings the primal and the dual residual closer together."""
-    primal = np.linalg.norm(moved / step - dual_moved)
-    dual = np.linalg.norm(dual_moved / dual_step - moved)
+    primal = np.linalg.norm(change / step - dual_change)
+    dual = np.linalg.norm(dual_change / dual_step - change)
     if primal > 2 * dual:
         return 1 / REBALANCE_BY
     return REBALANCE_BY if dual > 2 * primal else 1.0

@@ -105,7 +105,7 @@ class HidLDL(Recoverer):
     scaling_ : array or Series of shape (n,)
         The coefficients k_i, 1 - ``hidden_mass_``.
     observed_ : boolean array or DataFrame of shape (n, m)
-        Which degrees were observed.
+        Which shares were observed.
     alpha_, sigma_ : float
         The parameters, chosen or given.
     neighbor_recall_ : float

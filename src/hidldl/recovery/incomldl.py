@@ -14,7 +14,7 @@ from hidldl.validation import check_number
 class IncomLDL(LinearRecoverer):
     """Incomplete label distribution learning (IncomLDL-admm).
 
-    Takes the observed degrees at their word and fills in the rest by a linear model of low rank::
+    Takes the observed shares at their word and fills in the rest by a linear model of low rank::
 
         minimise    1/2 |M * (X W - D_obs)|²  +  alpha ||X W||_*
         subject to  rows of X W on the simplex
@@ -42,7 +42,7 @@ class IncomLDL(LinearRecoverer):
     hidden_mass_, scaling_ : array or Series of shape (n,)
         How much of each row the hidden and the observed labels hold.
     observed_ : boolean array or DataFrame of shape (n, m)
-        Which degrees were observed.
+        Which shares were observed.
     history_ : dict
         ``"primal"`` and ``"dual"`` residual of each iteration.
     n_iter_, converged_ : int, bool

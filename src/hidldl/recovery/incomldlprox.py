@@ -15,7 +15,7 @@ from hidldl.validation import check_number
 class IncomLDLProx(LinearRecoverer):
     """Incomplete label distribution learning by proximal gradients (IncomLDL-prox).
 
-    Takes the observed degrees at their word and fills in the rest by a linear model with weights of low rank::
+    Takes the observed shares at their word and fills in the rest by a linear model with weights of low rank::
 
         minimise  1/2 |M * (X W - D_obs)|²  +  alpha ||W||_*
 
@@ -43,7 +43,7 @@ class IncomLDLProx(LinearRecoverer):
     hidden_mass_, scaling_ : array or Series of shape (n,)
         How much of each row the hidden and the observed labels hold.
     observed_ : boolean array or DataFrame of shape (n, m)
-        Which degrees were observed.
+        Which shares were observed.
     history_ : dict
         ``"loss"``: the objective after each iteration.
     n_iter_, converged_ : int, bool

@@ -1,6 +1,6 @@
 """The logistic-normal model of a table with hidden labels, fitted by expectation–maximisation.
 
-Row i's log-degrees are z_i ~ N(mu(x_i), S); mu is kernel ridge regression, S is shared. The E step finds each row's
+Row i's log-shares are z_i ~ N(mu(x_i), S); mu is kernel ridge regression, S is shared. The E step finds each row's
 posterior given its observed shares (``logisticnormal``), the M step regresses the posterior means on the features and
 averages the posterior spread. A row's prior mean leaves the row itself out, or the fit feeds on itself; the hat
 matrix gives that in closed form.
@@ -16,7 +16,7 @@ from scipy.special import xlogy
 from hidldl.arrays import BoolArray, FloatArray
 from hidldl.parallel import BLOCK_ROWS, Mapper, for_each, row_blocks
 from hidldl.recovery.kernelmean import Ridge
-from hidldl.recovery.logisticnormal import draw_log_degrees, find_modes
+from hidldl.recovery.logisticnormal import draw_log_shares, find_modes
 
 MAX_NEWTON = 20
 LOOSE, TIGHT = 1e-3, 1e-9
@@ -27,7 +27,7 @@ BLOCK_WORK, FEWEST_IN_BLOCK = 2**26, 32
 """Rows times labels³ of a block: a row with many labels is work enough that few of them are worth a thread."""
 LARGEST_LEVERAGE = 0.99
 LARGEST_VARIANCE = 1e4
-"""Of log-degrees. Where zeros are taken as exact S would grow for ever; degrees e¹⁰⁰ apart are zeros all the same."""
+"""Of log-shares. Where zeros are taken as exact S would grow for ever; shares e¹⁰⁰ apart are zeros all the same."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Estimates:
-    """What EM estimates: the covariance of the log-degrees and their mean as a function of the features."""
+    """What EM estimates: the covariance of the log-shares and their mean as a function of the features."""
 
     S: FloatArray
     intercept: FloatArray
@@ -82,7 +82,7 @@ class LatentModel:
             raise ValueError("the parts of the model do not fit together.")
 
     def prior(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mean of the log-degrees of new rows, and the factor by which their covariance exceeds S."""
+        """Mean of the log-shares of new rows, and the factor by which their covariance exceeds S."""
         mean = np.empty((len(features), len(self.estimates.intercept)))
         for block in row_blocks(len(features)):
             mean[block] = self.estimates.intercept + (features[block] - self.regression.center) @ self.estimates.coef
@@ -105,13 +105,13 @@ class LatentModel:
         return evidence
 
     def draw(self, rows: Rows, block: slice, normals: FloatArray, noise: FloatArray) -> FloatArray:
-        """Posterior draws of the log-degrees of a block of rows, (rows, m, draws); see ``draw_log_degrees``."""
+        """Posterior draws of the log-shares of a block of rows, (rows, m, draws); see ``draw_log_shares``."""
         S = self.estimates.S
         eigenvalues, vectors = np.linalg.eigh(S)
         prior_draws = (vectors * np.sqrt(np.maximum(eigenvalues, 0))) @ normals
         part = rows.part(block)
         out = np.empty((len(part.mean), *normals.shape[1:]))
-        draw_log_degrees(
+        draw_log_shares(
             S, part.mean, part.scale, part.observed, self.parameters.nu, part.weights, prior_draws, noise, out
         )
         return out
@@ -244,7 +244,7 @@ class _Rounds:
         return slope, z.sum(axis=0), products, evidence.sum()
 
     def change(self, before: Estimates, after: Estimates) -> float:
-        """The larger of the changes of S and of the means, relative to the spread of a row's log-degrees."""
+        """The larger of the changes of S and of the means, relative to the spread of a row's log-shares."""
         n_labels = len(after.S)
         resolution = n_labels / self.parameters.nu
         variance = np.trace(after.S) / (n_labels - 1) + resolution
@@ -256,9 +256,9 @@ class _Rounds:
 
 
 def moments_of_log_ratios(shares: FloatArray, observed: BoolArray, nu: float) -> tuple[FloatArray, FloatArray]:
-    """Mean and covariance of the log-degrees from pairs of labels that are observed together.
+    """Mean and covariance of the log-shares from pairs of labels that are observed together.
 
-    Log-ratios of two observed labels are free of what was hidden. Their means give the mean log-degrees by least
+    Log-ratios of two observed labels are free of what was hidden. Their means give the mean log-shares by least
     squares, and their variances the variation matrix, of which -1/2 in centred coordinates is the covariance.
     Half a pseudo-count keeps zeros finite. Half of the result is isotropic: EM takes a direction away quickly but
     is slow to find one that it was not given.

@@ -19,7 +19,7 @@ FIT_ITERATIONS = 500
 class LDLLDM(Recoverer):
     """Label distribution learning by exploiting the label distribution manifold, for incomplete rows.
 
-    Takes the observed degrees at their word. The predicted distribution is p = softmax(x W), and each label's column
+    Takes the observed shares at their word. The predicted distribution is p = softmax(x W), and each label's column
     of predictions should be a combination of the other labels' columns, in all rows and in groups of alike rows::
 
         minimise  sum over observed (i, j) of [d_ij log(d_ij / p_ij) - d_ij + p_ij]  +  l1 / 2 |W|²
@@ -39,7 +39,7 @@ class LDLLDM(Recoverer):
     max_iter : int, default=100
         Most turns.
     tol : float, default=1e-4
-        Stop when no predicted degree changes by more than this in a turn.
+        Stop when no predicted share changes by more than this in a turn.
     random_state : int, Generator, RandomState or None
         Seed of the groups and of the start, which is uniform in [-0.1, 0.1).
 
@@ -54,7 +54,7 @@ class LDLLDM(Recoverer):
     hidden_mass_, scaling_ : array or Series of shape (n,)
         How much of each row the hidden and the observed labels hold.
     observed_ : boolean array or DataFrame of shape (n, m)
-        Which degrees were observed.
+        Which shares were observed.
     history_ : dict
         ``"loss"``: the objective after each turn's fit of W.
     n_iter_, converged_ : int, bool
@@ -124,7 +124,7 @@ class LDLLDM(Recoverer):
             penalties = self._penalties(P, groups)
             converged = len(losses) > 1 and bool(np.abs(P - P_before).max() <= self.tol)
         self.coef_ = W.astype(D_obs.dtype, copy=False)
-        what = f"the largest change of a degree in the last turn is {np.abs(P - P_before).max():.2g}"
+        what = f"the largest change of a share in the last turn is {np.abs(P - P_before).max():.2g}"
         self._record_convergence({"loss": np.array(losses)}, converged, what)
         return P.astype(D_obs.dtype, copy=False)
 

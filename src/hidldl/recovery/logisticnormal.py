@@ -1,6 +1,6 @@
-"""Row by row: what the observed labels say about a row's log-degrees. Compiled, since every row has its own labels.
+"""Row by row: what the observed labels say about a row's log-shares. Compiled, since every row has its own labels.
 
-A row's log-degrees z have the prior N(mean, t S), with S shared by all rows. Its observed labels O, whose shares are d,
+A row's log-shares z have the prior N(mean, t S), with S shared by all rows. Its observed labels O, whose shares are d,
 add nu * KL(d || softmax(z over O)) to the negative logarithm of the prior. With K = t S over O and
 W = nu (diag p - p p') the curvature of the second term at p = softmax(z over O):
 
@@ -82,7 +82,7 @@ def find_modes(
 
 
 @_compiled
-def draw_log_degrees(
+def draw_log_shares(
     S: FloatArray,
     mean: FloatArray,
     scale: FloatArray,
@@ -93,7 +93,7 @@ def draw_log_degrees(
     noise: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Draws of each row's log-degrees from its posterior, (rows, m, draws).
+    """Draws of each row's log-shares from its posterior, (rows, m, draws).
 
     A draw u from N(0, S) and noise e from N(0, I) become a draw from the posterior: mode + u - t S R B⁻¹ (R' u + e),
     with u times sqrt(t). ``prior_draws`` and ``noise`` have shape (rows, m, draws), or one row for all. Draws are the

@@ -32,7 +32,7 @@ class MeanFill(Recoverer):
     hidden_mass_, scaling_ : array or Series of shape (n,)
         How much of each row the hidden and the observed labels hold.
     observed_ : boolean array or DataFrame of shape (n, m)
-        Which degrees were observed.
+        Which shares were observed.
     history_ : dict
         ``"change"``: largest change of the mean in each round.
     n_iter_, converged_ : int, bool

@@ -1,7 +1,7 @@
-"""From posterior draws of log-degrees to degrees: point estimates, intervals and imputations.
+"""From posterior draws of log-shares to shares: point estimates, intervals and imputations.
 
-What an annotation says is worth nu pseudo-counts, so true degrees scatter around softmax(z) like shares of so many
-counts. Draws of degrees carry that scatter: counts where the data have exact zeros, so that a hidden degree can be
+What an annotation says is worth nu pseudo-counts, so true shares scatter around softmax(z) like shares of so many
+counts. Draws of shares carry that scatter: counts where the data have exact zeros, so that a hidden share can be
 exactly 0 too, and their continuous counterpart (Dirichlet) where they have none.
 """
 
@@ -28,7 +28,7 @@ class Draws:
     normals: FloatArray
     noise: FloatArray
     spread: float = 1.0
-    """Factor on the posterior's standard deviations, in log-degrees and in counts alike."""
+    """Factor on the posterior's standard deviations, in log-shares and in counts alike."""
 
     @classmethod
     def shared(cls, rng: np.random.Generator, n_draws: int, n_labels: int, spread: float = 1.0) -> "Draws":
@@ -55,7 +55,7 @@ class Draws:
         return self.normals.shape[1], self.normals.shape[2]
 
 
-def expected_degrees(model: LatentModel, rows: Rows, block: slice, draws: Draws) -> FloatArray:
+def expected_shares(model: LatentModel, rows: Rows, block: slice, draws: Draws) -> FloatArray:
     """softmax(z) for each draw of a block of rows: (rows, m, draws)."""
     z = model.draw(rows, block, draws.spread * draws.normals, draws.spread * draws.noise)
     z -= z.max(axis=1, keepdims=True)
@@ -65,11 +65,11 @@ def expected_degrees(model: LatentModel, rows: Rows, block: slice, draws: Draws)
 
 
 def mean_rows(model: LatentModel, rows: Rows, draws: Draws, mapper: Mapper = map) -> FloatArray:
-    """Posterior mean of each row's degrees, with the observed ones in their exact proportions."""
+    """Posterior mean of each row's shares, with the observed ones in their exact proportions."""
     out = np.empty_like(rows.mean)
 
     def average(block: slice) -> None:
-        mean = expected_degrees(model, rows, block, draws).mean(axis=2)
+        mean = expected_shares(model, rows, block, draws).mean(axis=2)
         out[block] = complete(np.where(rows.observed[block], 0, mean), rows.shares[block])
 
     for_each(mapper, average, draw_blocks(len(out), *draws.shape))
@@ -84,7 +84,7 @@ def relative_rows(model: LatentModel, rows: Rows, draws: Draws, seed: int, mappe
     out = np.empty_like(rows.mean)
 
     def decide(block: slice) -> None:
-        D = draw_degrees(model, rows, block, draws, True, np.random.default_rng([seed, block.start]))
+        D = draw_shares(model, rows, block, draws, True, np.random.default_rng([seed, block.start]))
         mean, observed = D.mean(axis=2), rows.observed[block]
         total = D + mean[..., None]
         error = np.divide(np.abs(D - mean[..., None]), total, out=np.zeros_like(D), where=total > 0).mean(axis=2)
@@ -97,11 +97,11 @@ def relative_rows(model: LatentModel, rows: Rows, draws: Draws, seed: int, mappe
     return out
 
 
-def draw_degrees(
+def draw_shares(
     model: LatentModel, rows: Rows, block: slice, draws: Draws, zeros: bool, rng: np.random.Generator
 ) -> FloatArray:
     """Draws of complete rows, (rows, m, draws): on the simplex, and the observed part in its exact proportions."""
-    D = expected_degrees(model, rows, block, draws)
+    D = expected_shares(model, rows, block, draws)
     observed, shares = rows.observed[block, :, None], rows.shares[block, :, None]
     counts, seen = _scatter(np.where(observed, 0, D / _observed_mass(D, observed)), model, draws, zeros, rng)
     seen = np.where(observed.any(axis=1, keepdims=True), seen, 0)
@@ -113,8 +113,8 @@ def draw_degrees(
 def interval_bounds(
     model: LatentModel, rows: Rows, block: slice, draws: Draws, zeros: bool, rng: np.random.Generator, level: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Low and high bounds (first axis) of each degree and of the hidden mass, for a block of rows."""
-    D = draw_degrees(model, rows, block, draws, zeros, rng)
+    """Low and high bounds (first axis) of each share and of the hidden mass, for a block of rows."""
+    D = draw_shares(model, rows, block, draws, zeros, rng)
     hidden = np.where(rows.observed[block, :, None], 0, D).sum(axis=1)
     tails = [(1 - level) / 2, (1 + level) / 2]
     return np.quantile(D, tails, axis=2), np.quantile(hidden, tails, axis=1)
@@ -126,7 +126,7 @@ def draw_lost_share(
     """Draws of one hidden label's share, among it and the observed ones: (rows, draws). ``lost`` marks it."""
     out = np.empty((len(lost), draws.shape[1]))
     for block in draw_blocks(len(lost), *draws.shape):
-        D = expected_degrees(model, rows, block, draws)
+        D = expected_shares(model, rows, block, draws)
         its_own = np.where(lost[block, :, None], D, 0).sum(axis=1, keepdims=True)
         ratio = its_own / _observed_mass(D, rows.observed[block, :, None])
         counts, seen = _scatter(ratio, model, draws, zeros, rng)
@@ -135,7 +135,7 @@ def draw_lost_share(
 
 
 def complete(hidden: FloatArray, shares: FloatArray) -> FloatArray:
-    """Rows with these hidden degrees, in which the observed labels share the rest as they did."""
+    """Rows with these hidden shares, in which the observed labels share the rest as they did."""
     rows = hidden + np.maximum(1 - hidden.sum(axis=1, keepdims=True), 0) * shares
     return rows / rows.sum(axis=1, keepdims=True)
 
@@ -146,7 +146,7 @@ def draw_blocks(n_rows: int, n_labels: int, n_draws: int) -> list[slice]:
 
 
 def _observed_mass(D: FloatArray, observed: BoolArray) -> FloatArray:
-    """The mass of the observed labels in each draw; 1 where there are none, so that degrees are their own ratios."""
+    """The mass of the observed labels in each draw; 1 where there are none, so that shares are their own ratios."""
     mass = np.where(observed, D, 0).sum(axis=1, keepdims=True)
     return np.where(observed.any(axis=1, keepdims=True), np.maximum(mass, SMALLEST_MASS), 1)
 

@@ -15,15 +15,15 @@ RIDGE = 1e-5
 class WInLDL(LinearRecoverer):
     """Weighted incomplete label distribution learning.
 
-    Takes the observed degrees at their word, completes the hidden ones by the model's own prediction and weights
-    each entry by how much its degree tells::
+    Takes the observed shares at their word, completes the hidden ones by the model's own prediction and weights
+    each entry by how much its share tells::
 
         minimise    1/2 |Q * (X W - Y)|²
         subject to  rows of X W on the simplex
 
     with Y = D_obs on observed entries and X W on hidden ones. The weights are Q = 2^(1 - d) on observed entries and
     a^c_j on hidden ones, where a grows from 1 to 2 over the iterations and c_j is the mean of label j's positive
-    observed degrees. The ADMM splits X W = Z.
+    observed shares. The ADMM splits X W = Z.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class WInLDL(LinearRecoverer):
     hidden_mass_, scaling_ : array or Series of shape (n,)
         How much of each row the hidden and the observed labels hold.
     observed_ : boolean array or DataFrame of shape (n, m)
-        Which degrees were observed.
+        Which shares were observed.
     history_ : dict
         ``"primal"`` and ``"dual"`` residual of each iteration.
     n_iter_, converged_ : int, bool
