@@ -48,10 +48,10 @@ class Intervals(NamedTuple):
 
 
 class NewRows(NamedTuple):
-    """Rows that a model has not seen: their features, and the labels that they have."""
+    """Rows that are new to a model: their features, and the labels that they have."""
 
     features: Any
-    given: ObservedRows
+    labels: ObservedRows
 
 
 class Recoverer(ResultDisplay, DistributionEstimator):
@@ -88,8 +88,8 @@ class Recoverer(ResultDisplay, DistributionEstimator):
     @property
     def parameters_(self) -> dict[str, Any]:
         """The parameters that decide the result, as given or as chosen."""
-        given = self.get_params(deep=False).items()
-        return {name: getattr(self, f"{name}_", value) for name, value in given if name not in SHARED_PARAMETERS}
+        parameters = self.get_params(deep=False).items()
+        return {name: getattr(self, f"{name}_", value) for name, value in parameters if name not in SHARED_PARAMETERS}
 
     # Methods of the incomplete setting take observed shares as true ones, which need not sum to 1.
     _may_be_partial = False
@@ -190,10 +190,10 @@ class Recoverer(ResultDisplay, DistributionEstimator):
     def alpha_path(self, alphas: Iterable[float], X: Any, D_obs: Any, observed: Any = None) -> Iterator[Self]:
         """Fitted copies of this recoverer, one for each value of ``alpha``, in turn.
 
-        What does not depend on alpha, such as the graph, is made once, so that a grid costs less than its fits.
+        What does not depend on alpha, such as the graph, is computed once: a grid costs less than separate fits.
         """
         if "alpha" not in self.get_params():
-            raise TypeError(f"{type(self).__name__} has no parameter alpha.")
+            raise TypeError(f"{type(self).__name__} has no parameter alpha; use a method that has, such as HidLDL.")
         partial = self._may_be_partial
         features, rows = check_table(self, X, D_obs, observed, min_rows=self._min_rows, may_be_partial=partial)
         prepared = None
@@ -206,7 +206,7 @@ class Recoverer(ResultDisplay, DistributionEstimator):
             yield model._fit_prepared(prepared, features, rows)
 
     def _fit_prepared(self, prepared: Any, features: Any, rows: ObservedRows) -> Self:
-        self.__dict__.pop("label_names_", None)  # an interrupted fit must not pass for the one before
+        self.__dict__.pop("label_names_", None)  # an interrupted fit must not look like the one before
         try:
             raw = self._recover(prepared, rows.shares, rows.observed)
         except np.linalg.LinAlgError:
@@ -216,7 +216,7 @@ class Recoverer(ResultDisplay, DistributionEstimator):
         recovered = self._on_the_simplex(raw, rows.shares, rows.observed)
         self._after_recovery(features, recovered)
         mass = np.where(rows.observed, 0, recovered).sum(axis=1)
-        # A copy of the mask: what becomes of the caller's must not matter.
+        # A copy, so that later changes of the caller's mask have no effect.
         results = rows.like_input(raw, recovered, mass, rows.observed.copy())
         self.raw_distributions_, self.distributions_, self.hidden_mass_, self.observed_ = results
         # Where proportions are kept, the observed shares can be computed from the recovered rows.
@@ -247,7 +247,7 @@ class Recoverer(ResultDisplay, DistributionEstimator):
         """New rows, or None for the rows of ``fit``; refused by methods without intervals."""
         check_is_fitted(self)
         if not self.has_intervals:
-            raise TypeError(f"{self.method_name} has no intervals and no samples; BayesHidLDL has.")
+            raise TypeError(f"{self.method_name} has no intervals and no samples; use BayesHidLDL, which has both.")
         if X is not None:
             return self._new_rows(X, D_obs, observed)
         if D_obs is not None or observed is not None:
@@ -261,19 +261,19 @@ class Recoverer(ResultDisplay, DistributionEstimator):
         features = check_features(self, X, reset=False)
         if D_obs is None:
             if observed is not None:
-                raise ValueError("observed says which shares are given, but D_obs is None; give D_obs too.")
+                raise ValueError("observed marks shares of D_obs, but D_obs is None; give D_obs too.")
             D_obs = np.full((features.shape[0], self.n_labels_), np.nan)
-        given = check_observed_rows(D_obs, observed, every_label_seen=False, may_be_empty=True)
-        check_same_rows(X, features.shape[0], given)
-        check_same_labels(self.label_names_, self.n_labels_, given)
-        return NewRows(features, given)
+        labels = check_observed_rows(D_obs, observed, every_label_seen=False, may_be_empty=True)
+        check_same_rows(X, features.shape[0], labels)
+        check_same_labels(self.label_names_, self.n_labels_, labels)
+        return NewRows(features, labels)
 
     def _complete(self, new: NewRows) -> FloatArray:
-        """New rows from what the model predicts for them and from the labels that they have."""
+        """Complete new rows: predictions, with the observed proportions restored."""
         D = self._predict(new.features)
-        known = new.given.observed.any(axis=1)
-        shares = new.given.shares[known].astype(D.dtype, copy=False)
-        D[known] = restore_proportions(D[known], shares, new.given.observed[known])
+        has_labels = new.labels.observed.any(axis=1)
+        shares = new.labels.shares[has_labels].astype(D.dtype, copy=False)
+        D[has_labels] = restore_proportions(D[has_labels], shares, new.labels.observed[has_labels])
         return D
 
     def _intervals(
@@ -299,16 +299,16 @@ class Recoverer(ResultDisplay, DistributionEstimator):
         rows = check_observed_rows(D_obs, observed, every_label_seen=False, may_be_partial=self._may_be_partial)
         check_same_rows(X, len(predicted), rows)
         check_same_labels(self.label_names_, predicted.shape[1], rows)
-        seen = clip_and_close(np.where(rows.observed, predicted, 0))
-        return MEASURES["intersection"](clip_and_close(rows.shares), seen)
+        predicted_shares = clip_and_close(np.where(rows.observed, predicted, 0))
+        return MEASURES["intersection"](clip_and_close(rows.shares), predicted_shares)
 
     def _prepare(self, X: Any, D_obs: FloatArray) -> Any:
-        """What the method needs of the features and what does not depend on alpha; the features by default."""
+        """What can be computed from the features without alpha; the features themselves by default."""
         return X
 
     @abstractmethod
     def _recover(self, prepared: Any, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
-        """The method's own matrix, which need not be on the simplex, from what ``_prepare`` made."""
+        """The method's own matrix, which need not be on the simplex, from the result of ``_prepare``."""
 
     def _after_recovery(self, X: Any, distributions: FloatArray) -> None:
         """Keep what ``_predict`` needs."""
@@ -348,8 +348,8 @@ class Learner(DistributionEstimator):
         rows = check_distributions(D)
         check_same_rows(X, len(predicted), rows, name="D")
         check_same_labels(self.label_names_, predicted.shape[1], rows, name="D")
-        shared = MEASURES["intersection"].rows(rows.shares, predicted)
-        return float(np.average(shared, weights=check_sample_weight(sample_weight, len(shared))))
+        values = MEASURES["intersection"].rows(rows.shares, predicted)
+        return float(np.average(values, weights=check_sample_weight(sample_weight, len(values))))
 
     @abstractmethod
     def _fit(self, X: Any, D: FloatArray, sample_weight: FloatArray) -> None:

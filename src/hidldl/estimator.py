@@ -30,7 +30,8 @@ class DistributionEstimator(BaseEstimator, metaclass=ABCMeta):
     def _result(self, distributions: FloatArray, *frames: Any) -> Any:
         """The rows in the container of the first argument that is a DataFrame, or as an array."""
         if not np.isfinite(distributions).all():
-            raise ValueError("X has features so large that the model's scores overflow; scale them as in fit.")
+            row = int((~np.isfinite(distributions)).any(axis=1).argmax())
+            raise ValueError(f"row {row} of X is so large that the model's scores overflow; scale X as in fit.")
         frame = next((frame for frame in frames if isinstance(frame, pd.DataFrame)), None)
         return distributions if frame is None else pd.DataFrame(distributions, frame.index, self.label_names_)
 
@@ -39,7 +40,7 @@ class DistributionEstimator(BaseEstimator, metaclass=ABCMeta):
         """Rows on the simplex for checked features."""
 
     def _before_saving(self) -> None:
-        """Compute what is left to compute from training data, which a saved model does not have."""
+        """Compute everything that needs the training data, which a saved model does not have."""
 
     def _check_loaded(self) -> None:
         """Refuse the state of a model file that does not fit together."""
@@ -52,7 +53,7 @@ class DistributionEstimator(BaseEstimator, metaclass=ABCMeta):
         """Refuse parameters that cannot be used with n rows and m labels."""
 
     def _record_convergence(
-        self, history: dict[str, FloatArray], converged: bool, what: str, n_iter: int | None = None
+        self, history: dict[str, FloatArray], converged: bool, reason: str, n_iter: int | None = None
     ) -> None:
         """Set ``history_``, ``n_iter_`` and ``converged_``; warn if the method stopped before it was done."""
         self.history_ = history
@@ -60,8 +61,8 @@ class DistributionEstimator(BaseEstimator, metaclass=ABCMeta):
         self.converged_ = converged
         if not converged:
             warn_user(
-                f"{type(self).__name__} stopped after {self.n_iter_} iterations before it converged: {what}. "
-                "Raise max_iter to go on; the result is valid as it is.",
+                f"{type(self).__name__} stopped after {self.n_iter_} iterations before it converged: {reason}. "
+                "Raise max_iter to continue; the result is valid as it is.",
                 ConvergenceWarning,
             )
 

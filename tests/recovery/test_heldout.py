@@ -86,7 +86,7 @@ def test_too_few_rows_calibrate_nothing():
     D_obs = np.array([[0.5, 0.5, 0], [0, 0.4, 0.6], [1.0, 0, 0]])
     rng = np.random.default_rng(0)
     few = HeldOutGame(np.eye(3), D_obs, D_obs > 0, n_landmarks=5, max_iter=5, tol=1e-2, rng=rng)
-    assert not few.says_something
+    assert not few.has_enough_rows
     assert few.calibrate(Choice(), 0) == 1.0
 
 

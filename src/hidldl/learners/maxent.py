@@ -53,10 +53,10 @@ class MaximumEntropyLearner(Learner):
     def _fit(self, X: Any, D: FloatArray, sample_weight: FloatArray) -> None:
         start = self._start(random_generator(self.random_state), X.shape[1], D.shape[1])
         loss = self._loss(D, sample_weight)
-        found = minimise(start, compact(X), loss, self._ridge(), max_iter=self.max_iter, tol=self.tol)
-        self.coef_ = found.W.astype(D.dtype, copy=False)
-        what = f"the gradient's largest entry is {found.largest_slope:.2g}"
-        self._record_convergence({"loss": found.losses}, found.converged, what)
+        minimum = minimise(start, compact(X), loss, self._ridge(), max_iter=self.max_iter, tol=self.tol)
+        self.coef_ = minimum.W.astype(D.dtype, copy=False)
+        reason = f"the gradient's largest entry is {minimum.largest_slope:.2g}"
+        self._record_convergence({"loss": minimum.losses}, minimum.converged, reason)
 
     def _predict(self, X: Any) -> FloatArray:
         return predicted_rows(X, self.coef_)
@@ -69,7 +69,7 @@ def predicted_rows(X: Any, W: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Minimum:
-    """Weights that L-BFGS found, with the objective after each iteration."""
+    """The result of L-BFGS: weights, and the objective after each iteration."""
 
     W: FloatArray
     losses: FloatArray
@@ -89,8 +89,8 @@ def minimise(start: FloatArray, X: Any, loss: Loss, ridge: float, *, max_iter: i
         losses.append(float(intermediate_result.fun))
 
     options = {"maxiter": max_iter, "gtol": tol, "ftol": STANDSTILL}
-    # NumPy and SciPy each bring a pool of BLAS threads. Taking turns, as here, each pool waits busily while the other
-    # computes: ten times slower on two cores, and products this narrow gain nothing from threads.
+    # NumPy and SciPy each have a pool of BLAS threads. Used in turns, each pool waits busily while the other computes:
+    # ten times slower on two cores. And products this narrow gain nothing from threads.
     with threadpool_limits(limits=1, user_api="blas"):
         result = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", callback=record, options=options)
     W = result.x.reshape(start.shape)

@@ -58,7 +58,7 @@ class PTBayes(Learner):
     def _check_parameters(self, n_rows: int, n_labels: int) -> None:
         check_number(self.var_smoothing, "var_smoothing", above=0)
 
-    # No sample weights: a weight of 2 and a row twice would draw other pairs, and users rely on them being the same.
+    # No sample weights: a weight of 2 would draw other pairs than the same row twice, and users expect the same result.
     def fit(self, X: Any, D: Any) -> Self:  # type: ignore[override]
         """Learn from complete distributions.
 
@@ -74,15 +74,15 @@ class PTBayes(Learner):
     def _fit(self, X: Any, D: FloatArray, sample_weight: FloatArray) -> None:
         probability = D.astype(np.float64).ravel()
         # How often each pair is drawn is all that the Gaussians need; the pairs themselves are never written out.
-        drawn = random_generator(self.random_state).multinomial(D.size, probability / probability.sum())
-        counts = drawn.reshape(D.shape).astype(np.float64)
+        pairs = random_generator(self.random_state).multinomial(D.size, probability / probability.sum())
+        counts = pairs.reshape(D.shape).astype(np.float64)
         centre = np.asarray(X.T @ counts.sum(axis=1)).ravel() / D.size
         first, second = _moments_around(X, centre, counts)
-        seen = np.maximum(counts.sum(axis=0), 1)[:, None]
-        means = first / seen
+        label_counts = np.maximum(counts.sum(axis=0), 1)[:, None]
+        means = first / label_counts
         total_variance = second.sum(axis=0) / D.size - (first.sum(axis=0) / D.size) ** 2
         smoothing = self.var_smoothing * total_variance.max()
-        variances = np.maximum(second / seen - means**2, 0) + (smoothing if smoothing > 0 else 1.0)
+        variances = np.maximum(second / label_counts - means**2, 0) + (smoothing if smoothing > 0 else 1.0)
         self.means_ = (means + centre).astype(D.dtype, copy=False)
         self.variances_ = variances.astype(D.dtype, copy=False)
         self.priors_ = (counts.sum(axis=0) / D.size).astype(D.dtype, copy=False)
@@ -102,7 +102,7 @@ class PTBayes(Learner):
 
 
 def _moments_around(X: Any, centre: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Sums over the drawn pairs of each label of x - centre and of its square: centred, or offsets cost the digits."""
+    """Sums over the pairs of each label of x - centre and of its square; centred, so that offsets cost no digits."""
     first = np.zeros((counts.shape[1], X.shape[1]))
     second = np.zeros_like(first)
     for rows, block in _dense_blocks(X):

@@ -86,8 +86,8 @@ class SAIIS(Learner):
             losses.append(entropy - float((weight * D * log_P).sum()))
             converged = losses[-2] - losses[-1] < self.tol
         self.coef_ = W.astype(D.dtype, copy=False)
-        what = f"the last round made the divergence fall by {losses[-2] - losses[-1]:.2g}"
-        self._record_convergence({"loss": np.array(losses[1:])}, converged, what)
+        reason = f"the last round made the divergence fall by {losses[-2] - losses[-1]:.2g}"
+        self._record_convergence({"loss": np.array(losses[1:])}, converged, reason)
 
     def _predict(self, X: Any) -> FloatArray:
         return predicted_rows(X, self.coef_)
@@ -113,7 +113,7 @@ class ScalingEquations:
         """The steps t for the current (weighted) predictions, cut to the range in which the interpolation is exact.
 
         A step that is cut is a shorter step towards the maximum of a concave bound: it still improves. Steps shrink
-        from round to round, and short ones need few nodes, so the last round's tell how many to begin with.
+        from round to round, and short ones need few nodes, so the search begins with the nodes of the last round.
         """
         if self._half_range == 0:
             return self._solve(P, 1, self._longest)

@@ -1,7 +1,7 @@
 """Algorithm 1 of the paper: ADMM for the graph, the trace norm and the proportional constraint.
 
 Minimises ``1/2 tr(D' G D) + alpha ||D||_*`` over rows on the simplex that are proportional to the observed
-rows, with D split into D (graph, simplex), A (trace norm) and B (proportions). The steps stand in the order of
+rows, with D split into D (graph, simplex), A (trace norm) and B (proportions). The steps are in the order of
 the paper.
 """
 
@@ -77,9 +77,9 @@ def shrinkage(gram: FloatArray, threshold: float) -> FloatArray:
         return np.eye(len(gram), dtype=gram.dtype)
     eigenvalues, V = np.linalg.eigh(gram)
     singular_values = np.sqrt(np.maximum(eigenvalues, 0))
-    kept = singular_values > threshold
+    large = singular_values > threshold
     factors = np.zeros_like(singular_values)
-    factors[kept] = 1 - threshold / singular_values[kept]
+    factors[large] = 1 - threshold / singular_values[large]
     return (V * factors) @ V.T
 
 
@@ -90,7 +90,7 @@ def impose_proportions(Y: FloatArray, D_obs: FloatArray, observed: BoolArray) ->
 
 
 def history_of(low_rank_gaps: list[float], proportion_gaps: list[float]) -> dict[str, FloatArray]:
-    """The residuals by the names that ``history_`` gives them."""
+    """The residuals by their names in ``history_``."""
     history = {"low_rank": np.array(low_rank_gaps)}
     if proportion_gaps:
         history["proportions"] = np.array(proportion_gaps)

@@ -42,14 +42,14 @@ def solve(
     n_labels = D_obs.shape[1]
     number = D_obs.dtype.type
     D, D_next = D_obs.copy(), np.empty_like(D_obs)
-    shares, seen = in_tiles(D_obs), in_tiles(observed)
+    shares, mask = in_tiles(D_obs), in_tiles(observed)
     Y = np.empty_like(shares)
     W = np.empty_like(shares if constraint else shares[:0])
     M = np.eye(n_labels, dtype=D_obs.dtype)
     blocks = row_blocks(len(shares), max(FEWEST_TILES, -(-len(shares) // N_BLOCKS)))
     grams, gaps = np.empty((len(blocks), n_labels, n_labels)), np.empty((len(blocks), 2))
     graph = (laplacian.indptr, laplacian.indices, laplacian.data)
-    tiles, labels = (Y, W, shares, seen), (0,) * n_labels
+    tiles, labels = (Y, W, shares, mask), (0,) * n_labels
     low_rank_gaps: list[float] = []
     proportion_gaps: list[float] = []
     for finished in range(max_iter + 1):
@@ -83,9 +83,9 @@ def in_tiles(D: np.ndarray) -> np.ndarray:
 @compiled
 def sweep(span, graph, D, D_next, labels, tiles, M, rho, step, start, constraint, gram, gaps):  # type: ignore[no-untyped-def]
     """One iteration for the tiles of a block; leaves its part of Y'Y and the largest gaps of the iterate before."""
-    all_Y, all_W, all_shares, all_seen = tiles
+    all_Y, all_W, all_shares, all_masks = tiles
     _, m, tile_rows = all_Y.shape
-    # One by one: unpacked from one array they would count as possibly strided, and no loop would be vectorised.
+    # Allocated one by one: the compiler would treat parts of one array as strided, and vectorise no loop.
     d, slope = np.empty((m, tile_rows), D.dtype), np.empty((m, tile_rows), D.dtype)
     split = np.empty((m, tile_rows), D.dtype)
     low_rank_gaps, proportion_gaps = np.zeros(tile_rows, D.dtype), np.zeros(tile_rows, D.dtype)
@@ -100,7 +100,7 @@ def sweep(span, graph, D, D_next, labels, tiles, M, rho, step, start, constraint
         descend(d, split, Y, rho, count, slope, low_rank_gaps)
         if constraint:
             W = all_W[tile]
-            proportional_split(W, all_shares[tile], all_seen[tile], rho, start, count, split)
+            proportional_split(W, all_shares[tile], all_masks[tile], rho, start, count, split)
             descend(d, split, W, rho, count, slope, proportion_gaps)
         step_onto_simplex(d, slope, step, count)
         for r in range(count):
@@ -131,8 +131,8 @@ def low_rank_split(Y, M, rho, start, count, A):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def proportional_split(W, shares, seen, rho, start, count, B):  # type: ignore[no-untyped-def]
-    """B is W, made proportional to the observed shares where they are; W becomes the multiplier over rho."""
+def proportional_split(W, shares, mask, rho, start, count, B):  # type: ignore[no-untyped-def]
+    """B is W with its observed part made proportional to the shares; W becomes the multiplier over rho."""
     one = W.dtype.type(1)
     product, square = np.zeros(count, W.dtype), np.zeros(count, W.dtype)
     if not start:
@@ -144,7 +144,7 @@ def proportional_split(W, shares, seen, rho, start, count, B):  # type: ignore[n
             product[r] /= square[r]
     for j in range(len(W)):
         for r in range(count):
-            near = product[r] * shares[j, r] if seen[j, r] else W[j, r]
+            near = product[r] * shares[j, r] if mask[j, r] else W[j, r]
             B[j, r] = one if start else near
             W[j, r] = one / rho if start else W[j, r] - near
 

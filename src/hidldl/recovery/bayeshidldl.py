@@ -27,13 +27,13 @@ class BayesHidLDL(Recoverer):
     """Recovery by a statistical model of the setting, with uncertainty; nothing has to be chosen.
 
     Hiding labels and renormalising is conditioning. A row is softmax(z), its log-shares z are normal around a smooth
-    function of the features, and the observed labels tell z up to a constant::
+    function of the features, and the observed shares give z on their labels, up to a constant::
 
         z_i ~ Normal(mu(x_i), S)
         observed shares of row i, compared with softmax(z_i over the observed labels) by nu * KL
 
-    mu is kernel ridge regression on the features, S says how labels vary together; both are fitted by
-    expectation–maximisation. Hidden shares are posterior means, observed ones share the rest in their own proportions.
+    mu is kernel ridge regression on the features, S is how labels vary together; both are fitted by
+    expectation–maximisation. Hidden shares are posterior means; observed ones take the rest, in their own proportions.
     Parameters that are ``"auto"`` are chosen without ground truth, by hiding observed labels again in rows that the
     model has not seen.
 
@@ -43,18 +43,18 @@ class BayesHidLDL(Recoverer):
         Weight of an annotation, in pseudo-counts. Large where shares are exact, small where they are coarse and
         often 0, as votes of a few people are.
     ridge : float or "auto"
-        Penalty of the regression on the features; large where they tell little.
+        Penalty of the regression on the features; large where they explain little.
     width : float or "auto"
         Width of the Gaussian kernel, relative to the median squared distance between rows.
     standardize : bool or "auto"
         Divide features by their standard deviations, or use them as they are.
     prior_rows : float or "auto"
-        S is drawn towards an isotropic one as if that many rows per label had been seen to be so.
+        Strength of the prior of S, which is isotropic, in rows per label.
     estimate : "mean" or "relative"
-        "mean" is the posterior mean, good in every measure. "relative" is 0 where a true 0 is likely, which pays in
-        Clark and Canberra where the data have many zeros; without any it is the mean.
+        "mean" is the posterior mean, good in every measure. "relative" is 0 where a true 0 is likely, which improves
+        Clark and Canberra where the data have many zeros; without zeros it is the mean.
     n_landmarks : int, default=500
-        Rows that stand for all in the kernel: its rank, and the cost of a large table.
+        Rows that represent all others in the kernel. Its rank and the cost of a large table grow with them.
     n_draws : int, default=128
         Posterior draws behind each mean.
     max_iter, tol : int and float, default=100 and 3e-3
@@ -63,8 +63,8 @@ class BayesHidLDL(Recoverer):
     n_jobs : int or None
         Threads; the result does not depend on their number. -1 uses every core.
     verbose : bool or callable, default=False
-        Show the progress of the search for parameters, or call a function with what is done, of how much (None, since
-        nobody knows before), and words.
+        Show the progress of the search for parameters, or call a function with the work done, the total (None, since
+        it is unknown) and a text.
     random_state : int, Generator, RandomState or None
         Seed of landmarks, folds and posterior draws.
 
@@ -77,14 +77,14 @@ class BayesHidLDL(Recoverer):
     observed_ : boolean array or DataFrame of shape (n, m)
         Which shares were observed.
     parameters_ : dict
-        The parameters, chosen or given.
+        The parameters, as given or as chosen.
     selection_ : Selection or None
-        What was tried, what it lost and how sure the choice is; None if every parameter was given.
+        The candidates, their losses and how sure the choice is; None if every parameter was given.
     covariance_ : array of shape (m, m)
-        S: how the log-shares of labels vary together beyond what the features tell.
+        S: how the log-shares of labels vary together beyond what the features explain.
     spread_ : float
-        The factor on the posterior's standard deviations that made intervals hold what they promise on labels hidden
-        again; calibrated when it is first needed.
+        The factor on the posterior's standard deviations with which intervals reach their level on labels that were
+        hidden again; calibrated when it is first needed.
     history_ : dict
         By round: ``"change"``, what ``tol`` is compared with, and ``"evidence"``, the mean over rows of the logarithm
         of the integral over z of prior times exp(-nu KL), by Laplace's approximation; it compares fits of the same nu.
@@ -177,7 +177,7 @@ class BayesHidLDL(Recoverer):
         check_number(level, "level", above=0, below=1)
         draws = self._interval_draws(BOUND_DRAWS)
         blocks = draw_blocks(len(self._rows.shares), *draws.shape)
-        # The block that holds the row shares its random numbers: so its bounds are those of ``intervals``.
+        # Rows of a block share random numbers, so draw for the whole block: the bounds are then those of ``intervals``.
         block = next(block for block in blocks if position < block.stop)
         with threads(1):
             (low, high), _ = self._bounds(self._rows, block, draws, level)
@@ -219,7 +219,7 @@ class BayesHidLDL(Recoverer):
         _ = self.spread_
 
     def _check_loaded(self) -> None:
-        # Compiled code does not look whether its arrays are as long as they should be.
+        # Compiled code does not check the lengths of its arrays.
         self._model.check()
         self._features.check(self.n_features_in_)
         check_number(self._spread, "spread", above=0)
@@ -243,7 +243,7 @@ class BayesHidLDL(Recoverer):
 
     def _recover(self, prepared: Any, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
         self._dtype = D_obs.dtype
-        # Copies in one layout: what becomes of the caller's arrays must not matter, and code is compiled once.
+        # Copies in one layout: later changes of the caller's arrays have no effect, and code is compiled once.
         shares, observed = D_obs.astype(np.float64, order="C"), observed.copy(order="C")
         self._zeros = bool((shares[observed] == 0).any())
         rng = random_generator(self.random_state)
@@ -277,15 +277,15 @@ class BayesHidLDL(Recoverer):
         self._game = HeldOutGame(
             X, shares, observed, n_landmarks=self.n_landmarks, max_iter=self.max_iter, tol=self.tol, rng=rng
         )
-        given = {name: getattr(self, name) for name in asdict(Choice()) if getattr(self, name) != AUTO}
-        given = {name: value if name == "standardize" else float(value) for name, value in given.items()}
-        axes = {name: values for name, values in AXES.items() if name not in given}
-        kernels = (given["standardize"],) if "standardize" in given else (True, False)
-        start = Choice(**given)
+        settings = {name: getattr(self, name) for name in asdict(Choice()) if getattr(self, name) != AUTO}
+        settings = {name: value if name == "standardize" else float(value) for name, value in settings.items()}
+        axes = {name: values for name, values in AXES.items() if name not in settings}
+        kernels = (settings["standardize"],) if "standardize" in settings else (True, False)
+        start = Choice(**settings)
         self._choice, self.selection_ = start, None
-        if (axes or len(kernels) > 1) and self._game.says_something:
+        if (axes or len(kernels) > 1) and self._game.has_enough_rows:
             with shown(self.verbose) as progress:
-                self._game.on_played = lambda played: progress(played, None, f"{TRIALS}: {played}")
+                self._game.on_played = lambda n_played: progress(n_played, None, f"{TRIALS}: {n_played}")
                 self._choice = search(lambda choice: self._game.losses(choice, mapper), axes, start, kernels)
             self.selection_ = self._game.selection(self._choice, rng)
         self._chosen = asdict(self._choice)
@@ -300,14 +300,14 @@ class BayesHidLDL(Recoverer):
         return D.astype(self._dtype, copy=False)
 
     def _predict(self, X: Any) -> FloatArray:
-        nothing = np.zeros((X.shape[0], len(self.covariance_)))
+        zeros = np.zeros((X.shape[0], len(self.covariance_)))
         with threads(self.n_jobs) as mapper:
             mean, scale = self._model.prior(self._features(X))
-            return self._estimate(Rows(nothing, nothing.astype(bool), mean, scale, nothing), mapper)
+            return self._estimate(Rows(zeros, zeros.astype(bool), mean, scale, zeros), mapper)
 
     def _posterior(self, new: NewRows | None, mapper: Mapper) -> Rows:
         """The posterior of new rows, or of the rows of ``fit``."""
         if new is None:
             return self._rows
-        shares, mask = new.given.shares.astype(np.float64, order="C"), new.given.observed.copy(order="C")
+        shares, mask = new.labels.shares.astype(np.float64, order="C"), new.labels.observed.copy(order="C")
         return self._model.condition(self._features(new.features), shares, mask, mapper)

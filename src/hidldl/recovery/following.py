@@ -1,4 +1,4 @@
-"""A learner that follows a recovery and is trained only if somebody asks for a prediction."""
+"""A learner that follows a recovery and is trained only when a prediction needs it."""
 
 from typing import Any
 
@@ -7,20 +7,20 @@ from hidldl.base import Learner
 
 
 class FollowingLearner:
-    """Trains ``learner`` on recovered rows at first use, once, and then lets go of the training data.
+    """Trains ``learner`` on recovered rows at first use, once, and then drops the training data.
 
-    A recoverer holds one of these instead of a fitted learner, so that ``fit`` costs no training that nobody
-    needs and ``predict`` leaves the recoverer's own attributes as they are.
+    A recoverer holds one of these instead of a fitted learner, so that ``fit`` does no training that may never be
+    needed and ``predict`` leaves the recoverer's own attributes as they are.
     """
 
     def __init__(self, learner: Learner, X: Any, D: FloatArray) -> None:
         self._learner = learner
-        # Copies: what becomes of the caller's arrays between fit and predict must not matter.
+        # Copies, so that changes of the caller's arrays between fit and predict have no effect.
         self._training: tuple[Any, FloatArray] | None = (X.copy(), D.copy())
 
     @classmethod
     def already_trained(cls, learner: Learner) -> "FollowingLearner":
-        """With a learner that needs no training any more."""
+        """Wrap a learner that is already trained."""
         following = cls.__new__(cls)
         following._learner, following._training = learner, None
         return following

@@ -1,6 +1,6 @@
-"""The re-hiding game that tunes ``BayesHidLDL``: no ground truth, and no row judged by a model that saw it.
+"""The re-hiding game that tunes ``BayesHidLDL``: no ground truth, and no model judged on rows that it was fitted to.
 
-Rows are dealt into folds. A model fitted to the other folds recovers each row of a fold from its features and all but
+Rows are divided into folds. A model fitted to the other folds recovers each row of a fold from its features and all but
 one of its observed labels; the recovered row, over the labels that had been observed, is compared with what was
 observed. So models are fitted to rows that are as informative as the user's, and judged on rows that are new to them.
 """
@@ -24,7 +24,7 @@ MASKS = (3, 12)
 """Fewest and most masks; in between as many as give ``PLAYS`` losses in all."""
 PLAYS = 3000
 MASK_WORK = 5 * 10**9
-"""Most rows * labels³ over all masks: with hundreds of labels a row is dear, and tells more."""
+"""Most rows * labels³ over all masks: with hundreds of labels a row is expensive, and more informative."""
 N_DRAWS = 64
 ROWS = (1000, 4000)
 """Least and most rows that play; in between as many as keep rows * labels² below ``WORK``."""
@@ -63,7 +63,7 @@ AXES: dict[str, tuple[float, ...]] = {
 Losses: TypeAlias = Callable[[Choice], FloatArray]
 """Each playing row's loss under a choice."""
 LEARNS_NOTHING = {"nu": 4.0, "ridge": 10000.0}
-"""Rows that hardly differ, whatever their labels and features say."""
+"""Parameters with which recovered rows hardly differ, whatever their labels and features are."""
 
 
 class HeldOutGame:
@@ -97,10 +97,10 @@ class HeldOutGame:
         self.forget()
 
     def forget(self) -> None:
-        """Let go of everything but the game itself."""
-        self.on_played: Callable[[int], None] = _nothing
+        """Drop all caches and the progress function."""
+        self.on_played: Callable[[int], None] = _no_progress
         self._kernels: dict[tuple[bool, float], _Kernel] = {}
-        self._played: dict[Choice, FloatArray] = {}
+        self._losses: dict[Choice, FloatArray] = {}
         self._landmarks: dict[bool, tuple[Landmarks, FloatArray]] = {}
 
     @cached_property
@@ -109,39 +109,39 @@ class HeldOutGame:
         return np.any(self.judged, axis=0)
 
     @property
-    def says_something(self) -> bool:
-        """Whether enough rows play."""
+    def has_enough_rows(self) -> bool:
+        """Whether enough rows play for a choice."""
         return int(self.in_play.sum()) >= FEWEST_ROWS
 
     def losses(self, choice: Choice, mapper: Mapper = map) -> FloatArray:
         """Each playing row's mean loss over the masks."""
-        if choice not in self._played:
+        if choice not in self._losses:
             total, times = np.zeros(len(self.shares)), np.sum(self.judged, axis=0)
             for model, fold in self._models(choice, mapper):
-                for rows, had, at in self._rehidden(model, fold, choice):
-                    total[at] += judge(mean_rows(model, rows, self.draws), self.shares[at], had, MEASURE)
-            self._played[choice] = total[self.in_play] / times[self.in_play]
-            self.on_played(len(self._played))
-        return self._played[choice]
+                for rows, observed, at in self._rehidden(model, fold, choice):
+                    total[at] += judge(mean_rows(model, rows, self.draws), self.shares[at], observed, MEASURE)
+            self._losses[choice] = total[self.in_play] / times[self.in_play]
+            self.on_played(len(self._losses))
+        return self._losses[choice]
 
     def calibrate(self, choice: Choice, seed: int, mapper: Mapper = map) -> float:
         """How far draws must spread for the central 90 % of them to hold 90 % of the shares that were hidden again."""
-        if not self.says_something:
+        if not self.has_enough_rows:
             return 1.0
         draws = Draws.shared(np.random.default_rng(seed), N_CALIBRATION_DRAWS, self.shares.shape[1])
         n_masks = int(np.ceil(CALIBRATION_PLAYS / max(self.judged[0].sum(), 1)))
         posteriors = [
-            (model, rows, had & ~rows.observed, self.shares[at])
+            (model, rows, observed & ~rows.observed, self.shares[at])
             for model, fold in self._models(choice, mapper)
-            for rows, had, at in self._rehidden(model, fold, choice, n_masks)
+            for rows, observed, at in self._rehidden(model, fold, choice, n_masks)
         ]
 
         def coverage(spread: float) -> float:
             def inside(k: int) -> FloatArray:
                 model, rows, lost, shares = posteriors[k]
                 rng = np.random.default_rng([seed, k])
-                drawn = draw_lost_share(model, rows, draws.times(spread), self.zeros, lost, rng)
-                low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1)
+                samples = draw_lost_share(model, rows, draws.times(spread), self.zeros, lost, rng)
+                low, high = np.quantile(samples, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1)
                 return (low <= shares[lost]) & (shares[lost] <= high)
 
             return float(np.concatenate(list(mapper(inside, range(len(posteriors))))).mean())
@@ -153,9 +153,9 @@ class HeldOutGame:
         return float(np.sqrt(low * high))
 
     def selection(self, chosen: Choice, rng: np.random.Generator) -> Selection:
-        """All that was played, as a report."""
-        choices = list(self._played)
-        losses = np.array([self._played[choice] for choice in choices])
+        """All choices that were played, as a report."""
+        choices = list(self._losses)
+        losses = np.array([self._losses[choice] for choice in choices])
         return Selection.of([asdict(choice) for choice in choices], losses, choices.index(chosen), MEASURE, rng)
 
     def _models(self, choice: Choice, mapper: Mapper) -> Iterator[tuple[LatentModel, int]]:
@@ -179,7 +179,7 @@ class HeldOutGame:
     def _rehidden(
         self, model: LatentModel, fold: int, choice: Choice, n_masks: int | None = None
     ) -> Iterator[tuple[Rows, BoolArray, IntArray]]:
-        """The fold's rows under each mask: their posterior, what they had before, and which rows they are."""
+        """The fold's rows under each mask: their posterior, their mask before, and their positions."""
         held_out = self.folds == fold
         mean, scale = np.zeros_like(self.shares), np.zeros(len(self.shares))
         mean[held_out], scale[held_out] = model.prior(self._kernel(choice).features[held_out])
@@ -196,8 +196,8 @@ class HeldOutGame:
         if key not in self._kernels:
             if choice.standardize not in self._landmarks:
                 rng = np.random.default_rng(self.landmark_seed)
-                chosen = Landmarks.choose(self.X, self.n_landmarks, choice.standardize, rng)
-                self._landmarks[choice.standardize] = (chosen, chosen.squared_distances(self.X))
+                landmarks = Landmarks.choose(self.X, self.n_landmarks, choice.standardize, rng)
+                self._landmarks[choice.standardize] = (landmarks, landmarks.squared_distances(self.X))
             landmarks, squared = self._landmarks[choice.standardize]
             self._kernels[key] = _Kernel(landmarks.with_width(choice.width), squared, self.folds)
         return self._kernels[key]
@@ -222,16 +222,16 @@ class _Kernel:
 def search(losses: Losses, axes: dict[str, tuple[float, ...]], start: Choice, kernels: tuple[bool, ...]) -> Choice:
     """Walk from ``start`` along one axis after the other for as long as that is clearly better.
 
-    Starting at a safe choice and moving only on evidence is what keeps thin data from running to extremes. Where the
-    walk ends behind a model that learns nothing, which is the mean fill in other words, it starts there again. Features
-    as they are, instead of standardised ones, want another ridge and width, so they get a walk of their own.
+    Starting at a safe choice and moving only on evidence avoids extreme choices where data are few. If a model that
+    learns nothing, in effect the mean fill, is better than the end of the walk, a second walk starts there. Features
+    that are not standardised need another ridge and width, so they get a walk of their own.
     """
     best = _walk(losses, axes, replace(start, standardize=kernels[0]))
-    nothing = best
+    baseline = best
     for name, value in LEARNS_NOTHING.items():
-        nothing = _moved(nothing, name, value) if name in axes else nothing
-    if losses(nothing).mean() < losses(best).mean():
-        best = min(best, _walk(losses, axes, nothing), key=lambda choice: losses(choice).mean())
+        baseline = _moved(baseline, name, value) if name in axes else baseline
+    if losses(baseline).mean() < losses(best).mean():
+        best = min(best, _walk(losses, axes, baseline), key=lambda choice: losses(choice).mean())
     for standardize in kernels[1:]:
         shape = {name: values for name, values in axes.items() if name in ("ridge", "width")}
         other = _walk(losses, shape, replace(best, standardize=standardize))
@@ -268,5 +268,5 @@ def _moved(choice: Choice, name: str, value: Any) -> Choice:
     return replace(choice, **{name: value})
 
 
-def _nothing(n_played: int) -> None:
-    """What happens after each candidate, unless somebody wants to see progress."""
+def _no_progress(n_played: int) -> None:
+    """Called after each candidate where no progress is to be shown."""

@@ -32,9 +32,9 @@ from hidldl.validation import Auto, check_choice, check_flag, check_number, chec
 
 DEFAULT_ALPHA = 16.0
 ALPHAS = tuple(2.0**exponent for exponent in (-10, -6, -3, -1, 0, 1, 2, 3, 4, 5, 6))
-"""What ``alpha="auto"`` chooses from: below, the trace norm does nothing; beyond, Algorithm 1 diverges."""
+"""The candidates of ``alpha="auto"``: below them the trace norm has no effect, above them Algorithm 1 diverges."""
 COMPILED_FROM = 1_000_000
-"""Entries of D_obs from which Algorithm 1 runs compiled; smaller tables are a matter of seconds without a compiler."""
+"""Entries of D_obs from which Algorithm 1 runs compiled; smaller tables take only seconds without a compiler."""
 STOPS = {"algorithm1": (100, 1e-3), "exact": (10_000, 1e-5)}
 """Each solver's own ``max_iter`` and ``tol``."""
 
@@ -43,24 +43,24 @@ STOPS = {"algorithm1": (100, 1e-3), "exact": (10_000, 1e-5)}
 class _Graph:
     laplacian: sparse.csr_array
     order: IntArray | slice
-    """The order of its rows: of large tables another than the user's, so that neighbours share memory pages."""
+    """The order of its rows. Rows of large tables are reordered, so that neighbours lie close in memory."""
     sigma: float
     recall: float
-    ended: tuple[FloatArray, exact.Iterate] | None = None
-    """Where the exact solver ended, for which rows: the next alpha of a path starts there."""
+    warm_start: tuple[FloatArray, exact.Iterate] | None = None
+    """Rows and the last iterate of the exact solver for them, where the next alpha of a path starts."""
 
 
 class HidLDL(Recoverer):
     """Recovery by a neighbour graph, a trace norm and the observed proportions.
 
-    Rows with similar features should have similar distributions, labels vary together, and what an annotator
-    saw is right up to a factor per row::
+    Rows with similar features should have similar distributions, labels vary together, and the observed shares
+    are right up to a factor per row::
 
         minimise    1/2 tr(D' G D) + alpha ||D||_*
         subject to  rows of D on the simplex, and k_i * d_obs_i = d_i on the observed labels of row i
 
     G is the Laplacian of the graph that connects rows if either is among the other's nearest neighbours, with
-    weights exp(-distance² / (2 sigma²)). Solved by the paper's Algorithm 1 (ADMM), which stops on its way, or exactly.
+    weights exp(-distance² / (2 sigma²)). Solved by the paper's Algorithm 1 (ADMM), which stops early, or exactly.
 
     Parameters
     ----------
@@ -89,10 +89,10 @@ class HidLDL(Recoverer):
     n_jobs : int or None
         Threads of Algorithm 1 for tables of a million entries and more; the result does not depend on their number.
     verbose : bool or callable, default=False
-        Show the progress of ``alpha="auto"``, or call a function with what is done, of how much, and words.
+        Show the progress of ``alpha="auto"``, or call a function with the work done, the total and a text.
     random_state : int, Generator, RandomState or None
         Seed of the learner behind ``predict`` and of the labels that ``alpha="auto"`` hides again; with a given alpha
-        the recovery draws nothing.
+        the recovery is not random.
 
     Attributes
     ----------
@@ -107,11 +107,11 @@ class HidLDL(Recoverer):
     observed_ : boolean array or DataFrame of shape (n, m)
         Which shares were observed.
     alpha_, sigma_ : float
-        The parameters, chosen or given.
+        The parameters, as given or as chosen.
     neighbor_recall_ : float
         Share of the true neighbours that the search found, measured on a sample of rows; 1 if it was exact.
     selection_ : Selection or None
-        What ``alpha="auto"`` tried, what it lost and how sure the choice is.
+        The candidates of ``alpha="auto"``, their losses and how sure the choice is.
     learner_ : SABFGS
         The learner behind ``predict``, trained on ``distributions_`` when it is first needed. Until then the
         model holds a copy of X.
@@ -195,8 +195,8 @@ class HidLDL(Recoverer):
         check_choice(self.solver, "solver", tuple(STOPS))
         if self.solver == "exact" and not self.constraint:
             raise ValueError(
-                'solver="exact" needs constraint=True: without it the observed rows do not enter the problem at all, '
-                "only Algorithm 1's start."
+                'solver="exact" needs constraint=True, since observed rows enter its problem by the constraint only; '
+                'set that, or solver="algorithm1".'
             )
         check_workers(self.n_jobs)
         check_verbose(self.verbose)
@@ -229,11 +229,11 @@ class HidLDL(Recoverer):
         solution = self._solve(prepared, D_obs, observed, self.alpha_)
         if self.solver == "exact":
             self.duality_gap_ = float(solution.history["gap"][-1])
-            what = f"the duality gap is {self.duality_gap_:.2g} of the objective, tol is {self._tol:g}"
+            reason = f"the duality gap is {self.duality_gap_:.2g} of the objective, tol is {self._tol:g}"
         else:
             residual = max(gaps[-1] for gaps in solution.history.values())
-            what = f"the residual is {residual:.2g}, tol is {self._tol:g}"
-        self._record_convergence(solution.history, solution.converged, what, solution.n_iter)
+            reason = f"the residual is {residual:.2g}, tol is {self._tol:g}"
+        self._record_convergence(solution.history, solution.converged, reason, solution.n_iter)
         return solution.D.astype(D_obs.dtype, copy=False)
 
     @property
@@ -247,10 +247,10 @@ class HidLDL(Recoverer):
     def _solve(self, graph: _Graph, D_obs: FloatArray, observed: BoolArray, alpha: float) -> Solution:
         ordered = (D_obs[graph.order], observed[graph.order])
         if self.solver == "exact":
-            # Only the same rows, or the result would depend on what was solved before.
-            start = graph.ended[1] if graph.ended is not None and graph.ended[0] is D_obs else None
+            # For the same rows only, or the result would depend on what was solved before.
+            start = graph.warm_start[1] if graph.warm_start is not None and graph.warm_start[0] is D_obs else None
             solution, last = self._solve_exactly(graph.laplacian, *ordered, alpha, start)
-            graph.ended = (D_obs, last)
+            graph.warm_start = (D_obs, last)
         else:
             solution = self._run_algorithm1(graph.laplacian, *ordered, alpha)
         D = np.empty_like(solution.D)
@@ -282,7 +282,7 @@ class HidLDL(Recoverer):
             return algorithm1_compiled.solve(laplacian, D_obs, observed, **options, mapper=mapper)
 
     def _choose_alpha(self, graph: _Graph, D_obs: FloatArray, observed: BoolArray) -> tuple[float, Selection | None]:
-        """alpha as given, or by the re-hiding game; the paper's middle where too few rows can play."""
+        """alpha as given, or chosen by the re-hiding game; the default where too few rows can play."""
         if not isinstance(self.alpha, str):
             return self.alpha, None
 
@@ -313,6 +313,6 @@ def _refuse_identical_rows(X: Any) -> None:
     lowest, highest = min_max_axis(X, axis=0) if sparse.issparse(X) else (X.min(axis=0), X.max(axis=0))
     if np.array_equal(lowest, highest):
         raise ValueError(
-            "every row of X is the same: constant features say nothing about hidden labels. Give features that "
-            "vary, or use MeanFill, which does not look at them."
+            "every row of X is the same, and constant features say nothing about hidden labels; give features that "
+            "vary, or use MeanFill, which does not need them."
         )

@@ -14,7 +14,7 @@ from hidldl.validation import check_number
 class IncomLDL(LinearRecoverer):
     """Incomplete label distribution learning (IncomLDL-admm).
 
-    Takes the observed shares at their word and fills in the rest by a linear model of low rank::
+    Takes the observed shares as true and fills in the rest by a linear model of low rank::
 
         minimise    1/2 |M * (X W - D_obs)|²  +  alpha ||X W||_*
         subject to  rows of X W on the simplex

@@ -15,13 +15,13 @@ from hidldl.validation import check_number
 class IncomLDLProx(LinearRecoverer):
     """Incomplete label distribution learning by proximal gradients (IncomLDL-prox).
 
-    Takes the observed shares at their word and fills in the rest by a linear model with weights of low rank::
+    Takes the observed shares as true and fills in the rest by a linear model with weights of low rank::
 
         minimise  1/2 |M * (X W - D_obs)|²  +  alpha ||W||_*
 
     with M = 1 where observed, by accelerated proximal gradients: a gradient step whose length is one over the square
     of X's largest singular value, then singular value thresholding of W. Rows are projected onto the simplex at the
-    end; the trace norm of W, not of X W, is what has a closed-form proximal step.
+    end. The trace norm is that of W, not of X W, since only that has a proximal step in closed form.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A Gaussian kernel on the features in low rank: what a smooth function of the features is made of.
+"""A Gaussian kernel on the features in low rank: the basis of smooth functions of the features.
 
 With q landmark rows and the kernel k, the features of row x are k(x, landmarks) K^(-1/2), K the kernel between the
 landmarks (Nyström's approximation): inner products of these features approximate k between any two rows. Ridge
@@ -27,7 +27,7 @@ LARGE = 2**25
 
 @dataclass(frozen=True)
 class Landmarks:
-    """Rows that stand for all, in scaled features, and the typical squared distance between them."""
+    """Rows that represent all others, in scaled features, and the typical squared distance between them."""
 
     center: FloatArray
     scaling: FloatArray
@@ -40,8 +40,8 @@ class Landmarks:
         center, deviation = _center_and_deviation(X)
         varies = deviation > SMALLEST_FEATURE
         scaling = np.where(varies, 1 / np.where(varies, deviation, 1), 0) if standardize else _common(deviation)
-        chosen = np.sort(rng.permutation(X.shape[0])[:n_landmarks])
-        rows = _scaled(X[chosen], center, scaling)
+        positions = np.sort(rng.permutation(X.shape[0])[:n_landmarks])
+        rows = _scaled(X[positions], center, scaling)
         squared = euclidean_distances(rows, squared=True)
         others = squared[np.triu_indices(rows.shape[0], 1)]
         positive = others[others > 0]
@@ -58,8 +58,8 @@ class Landmarks:
             return KernelMap(self, width, np.empty((self.rows.shape[0], 0)))
         squared = euclidean_distances(self.rows, squared=True) / self.typical
         eigenvalues, vectors = np.linalg.eigh(np.exp(-squared / width))
-        kept = eigenvalues > SMALLEST_EIGENVALUE * eigenvalues[-1]
-        return KernelMap(self, width, vectors[:, kept] / np.sqrt(eigenvalues[kept]))
+        large = eigenvalues > SMALLEST_EIGENVALUE * eigenvalues[-1]
+        return KernelMap(self, width, vectors[:, large] / np.sqrt(eigenvalues[large]))
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class KernelMap:
 
 @dataclass(frozen=True)
 class Ridge:
-    """Ridge regression on centred features: the parts that do not depend on what is regressed."""
+    """Ridge regression on centred features: the parts that do not depend on the targets."""
 
     center: FloatArray
     gram: FloatArray
@@ -144,7 +144,7 @@ def _center_and_deviation(X: Any) -> tuple[FloatArray, FloatArray]:
 
 
 def _without_rounding(deviation: FloatArray) -> FloatArray:
-    """What is left of a constant column, scaled to at most 1, is rounding."""
+    """Deviations with those of constant columns, which are rounding, set to 0; columns are scaled to at most 1."""
     return np.where(deviation < 1e-12, 0, deviation)
 
 

@@ -2,7 +2,7 @@
 
 Row i's log-shares are z_i ~ N(mu(x_i), S); mu is kernel ridge regression, S is shared. The E step finds each row's
 posterior given its observed shares (``logisticnormal``), the M step regresses the posterior means on the features and
-averages the posterior spread. A row's prior mean leaves the row itself out, or the fit feeds on itself; the hat
+averages the posterior spread. A row's prior mean leaves the row itself out, so that no row confirms itself; the hat
 matrix gives that in closed form.
 """
 
@@ -22,17 +22,17 @@ MAX_NEWTON = 20
 LOOSE, TIGHT = 1e-3, 1e-9
 """How little a row's loss must fall for Newton's method to stop: during the rounds, and at the end."""
 LONGEST_STRIDE = 8.0
-"""How many times a round's change the extrapolation may go; each squared step covers about its square in rounds."""
+"""Longest extrapolation, in units of a round's change; a stride covers about its square in rounds."""
 BLOCK_WORK, FEWEST_IN_BLOCK = 2**26, 32
-"""Rows times labels³ of a block: a row with many labels is work enough that few of them are worth a thread."""
+"""Rows times labels³ of a block, and its fewest rows: with many labels, a few rows are enough work for a thread."""
 LARGEST_LEVERAGE = 0.99
 LARGEST_VARIANCE = 1e4
-"""Of log-shares. Where zeros are taken as exact S would grow for ever; shares e¹⁰⁰ apart are zeros all the same."""
+"""Of log-shares. With exact zeros S would grow without end; a share e¹⁰⁰ times smaller than another is 0 in effect."""
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """What is chosen, by the user or by selection."""
+    """The parameters of the model, chosen by the user or by selection."""
 
     nu: float
     ridge: float
@@ -95,7 +95,7 @@ class LatentModel:
         return rows
 
     def find_modes(self, rows: Rows, mapper: Mapper = map) -> FloatArray:
-        """Bring the rows' weights to the modes; returns each row's evidence."""
+        """Set the rows' weights to those of the modes; returns each row's evidence."""
         evidence = np.zeros(len(rows.mean))
 
         def solve(block: slice) -> None:
@@ -145,7 +145,7 @@ def fit_latent_model(
     """EM from pairwise log-ratios to a standstill: no round changes S or the means by more than ``tol`` of their size.
 
     Two rounds, then a leap along the direction in which they moved (SQUAREM, Varadhan and Roland 2008), and so on:
-    EM itself crawls where much is hidden.
+    EM itself is slow where much is hidden.
     """
     if regression is None:
         regression = Ridge.of(features, parameters.ridge)
@@ -158,7 +158,7 @@ def fit_latent_model(
     while not converged and len(changes) < max_iter:
         updated = rounds.update(path[-1])
         if safe is not None and rounds.evidence[-1] < rounds.evidence[-2]:
-            # The leap went too far: back to where it began, and on from there with shorter ones.
+            # The leap went too far: return to its start, and leap less far from now on.
             path, safe, stride = [safe], None, max(stride / 2, 1.0)
             changes.append(changes[-1])
             continue
@@ -178,7 +178,7 @@ def fit_latent_model(
 
 
 class _Rounds:
-    """What the rounds of EM share, and the per-row state that they carry on."""
+    """What the rounds of EM share, and the state of each row between them."""
 
     def __init__(
         self,
@@ -204,8 +204,8 @@ class _Rounds:
     def means(self, estimates: Estimates, block: slice) -> FloatArray:
         """Prior means of rows, each without the row's own part: fitted - leverage * residual.
 
-        At a standstill this is the leave-one-out prediction, (fitted - leverage * z) / (1 - leverage); on the way
-        there that itself would amplify what it started from.
+        At convergence this is the leave-one-out prediction, (fitted - leverage * z) / (1 - leverage); before, that
+        formula would amplify errors of the start.
         """
         fitted = estimates.intercept + (self.features[block] - self.regression.center) @ estimates.coef
         return fitted - self.leverage[block, None] * self.residuals[block]
@@ -233,7 +233,7 @@ class _Rounds:
         return Estimates(S, total / n_rows, self.regression.coefficients(products))
 
     def _pass(self, estimates: Estimates, block: slice) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-        """E step on a block of rows, and its share of the sums that the M step needs."""
+        """E step on a block of rows, and its part of the sums that the M step needs."""
         mean = self.means(estimates, block)
         rows = Rows(self.shares[block], self.observed[block], mean, self.scale[block], self.weights[block])
         evidence = np.zeros(len(mean))
@@ -248,9 +248,9 @@ class _Rounds:
         n_labels = len(after.S)
         resolution = n_labels / self.parameters.nu
         variance = np.trace(after.S) / (n_labels - 1) + resolution
-        moved = after.coef - before.coef
+        difference = after.coef - before.coef
         squared = ((after.intercept - before.intercept) ** 2).mean()
-        squared += np.sum(moved * (self.regression.gram @ moved)) / self.shares.size
+        squared += np.sum(difference * (self.regression.gram @ difference)) / self.shares.size
         of_S = np.linalg.norm(after.S - before.S) / (np.linalg.norm(after.S) + np.sqrt(n_labels) * resolution)
         return float(max(np.sqrt(squared / variance), of_S))
 
@@ -260,13 +260,13 @@ def moments_of_log_ratios(shares: FloatArray, observed: BoolArray, nu: float) ->
 
     Log-ratios of two observed labels are free of what was hidden. Their means give the mean log-shares by least
     squares, and their variances the variation matrix, of which -1/2 in centred coordinates is the covariance.
-    Half a pseudo-count keeps zeros finite. Half of the result is isotropic: EM takes a direction away quickly but
-    is slow to find one that it was not given.
+    Half a pseudo-count keeps zeros finite. Half of the result is isotropic: EM shrinks a direction quickly, but is
+    slow to find one that is missing at the start.
     """
     n_labels = shares.shape[1]
     logs = np.where(observed, np.log(shares + 0.5 / nu), 0)
-    seen = observed.astype(np.float64)
-    pairs, sums, squares = seen.T @ seen, logs.T @ seen, (logs**2).T @ seen
+    mask = observed.astype(np.float64)
+    pairs, sums, squares = mask.T @ mask, logs.T @ mask, (logs**2).T @ mask
     differences = sums - sums.T
     connections = np.diag(pairs.sum(axis=1)) - pairs
     mean = np.linalg.lstsq(connections, differences.sum(axis=1), rcond=None)[0]
@@ -302,8 +302,8 @@ def _leap(first: Estimates, second: Estimates, third: Estimates, longest: float)
     smallest = np.linalg.eigvalsh(third.S)[1] / 10
     S = centred((vectors * np.maximum(eigenvalues, max(smallest, 0))) @ vectors.T)
     means = [np.vstack([each.intercept, each.coef]) for each in (first, second, third)]
-    leapt = _extrapolate(means[0], means[1], means[2], longest)
-    return replace(third, S=S, intercept=leapt[0], coef=leapt[1:])
+    mean = _extrapolate(means[0], means[1], means[2], longest)
+    return replace(third, S=S, intercept=mean[0], coef=mean[1:])
 
 
 def _extrapolate(first: FloatArray, second: FloatArray, third: FloatArray, longest: float) -> FloatArray:

@@ -19,7 +19,7 @@ FIT_ITERATIONS = 500
 class LDLLDM(Recoverer):
     """Label distribution learning by exploiting the label distribution manifold, for incomplete rows.
 
-    Takes the observed shares at their word. The predicted distribution is p = softmax(x W), and each label's column
+    Takes the observed shares as true. The predicted distribution is p = softmax(x W), and each label's column
     of predictions should be a combination of the other labels' columns, in all rows and in groups of alike rows::
 
         minimise  sum over observed (i, j) of [d_ij log(d_ij / p_ij) - d_ij + p_ij]  +  l1 / 2 |W|²
@@ -117,15 +117,14 @@ class LDLLDM(Recoverer):
         converged = False
         while not converged and len(losses) < self.max_iter:
             loss = manifold_loss(D_obs, observed, groups, penalties)
-            found = minimise(W, X, loss, self.l1, max_iter=FIT_ITERATIONS, tol=1e-6)
-            W = found.W
+            W = minimise(W, X, loss, self.l1, max_iter=FIT_ITERATIONS, tol=1e-6).W
             losses.append(objective_and_gradient(W, X, loss, self.l1)[0])
             P, P_before = predicted_rows(X, W), P
             penalties = self._penalties(P, groups)
             converged = len(losses) > 1 and bool(np.abs(P - P_before).max() <= self.tol)
         self.coef_ = W.astype(D_obs.dtype, copy=False)
-        what = f"the largest change of a share in the last turn is {np.abs(P - P_before).max():.2g}"
-        self._record_convergence({"loss": np.array(losses)}, converged, what)
+        reason = f"the largest change of a share in the last turn is {np.abs(P - P_before).max():.2g}"
+        self._record_convergence({"loss": np.array(losses)}, converged, reason)
         return P.astype(D_obs.dtype, copy=False)
 
     def _predict(self, X: Any) -> FloatArray:
@@ -139,7 +138,7 @@ class LDLLDM(Recoverer):
         return np.asarray(KMeans(n_groups, n_init=1, random_state=seed).fit_predict(D_obs))
 
     def _penalties(self, P: FloatArray, groups: FloatArray) -> FloatArray:
-        """Per group the matrix L such that tr(P_g L P_g') is its share of the manifold terms."""
+        """Per group the matrix L such that tr(P_g L P_g') is its part of the manifold terms."""
         overall = self.l2 * _deviation(P)
         n_groups = groups.max() + 1
         if n_groups == 1:

@@ -30,20 +30,20 @@ class LinearRecoverer(Recoverer):
 class LeastSquares:
     """Solves min_W |X W - Y|² + ridge |W|² for many Y with one factorisation of X'X.
 
-    Without a ridge, and where features depend on each other, X W is the projection of Y onto the span of X; which of
-    the W that give it is returned depends on the scales of the features.
+    Without a ridge, and where features depend on each other, X W is the projection of Y onto the span of X. Several W
+    give it; which of them is returned depends on the scales of the features.
     """
 
     def __init__(self, X: Any, ridge: float = 0.0) -> None:
         self._X = X
-        doubled = X.astype(np.float64, copy=False)
-        gram = doubled.T @ doubled
+        X_double = X.astype(np.float64, copy=False)
+        gram = X_double.T @ X_double
         gram = gram.toarray() if sparse.issparse(gram) else gram
         self._factor = self._root = None
         if ridge > 0:
             try:
                 self._factor = cho_factor(gram + ridge * np.eye(len(gram)))
-            except LinAlgError:  # features so large or so alike that the ridge drowns in rounding
+            except LinAlgError:  # features so large or so alike that the ridge is lost in rounding
                 eigenvalues, vectors = eigh(gram)
                 noise = 10 * np.finfo(float).eps * max(X.shape) * eigenvalues[-1]
                 self._root = vectors / np.sqrt(np.maximum(eigenvalues, noise) + ridge)
@@ -52,8 +52,8 @@ class LeastSquares:
         length = np.sqrt(np.diag(gram))
         length[length == 0] = 1
         eigenvalues, vectors = eigh(gram / np.outer(length, length))
-        kept = eigenvalues > 10 * np.finfo(float).eps * max(X.shape) * max(eigenvalues[-1], 0)
-        self._root = vectors[:, kept] / np.sqrt(eigenvalues[kept]) / length[:, None]
+        large = eigenvalues > 10 * np.finfo(float).eps * max(X.shape) * max(eigenvalues[-1], 0)
+        self._root = vectors[:, large] / np.sqrt(eigenvalues[large]) / length[:, None]
 
     def solve(self, Y: FloatArray) -> FloatArray:
         """The weights W for the targets Y."""

@@ -4,8 +4,8 @@ A row's log-shares z have the prior N(mean, t S), with S shared by all rows. Its
 add nu * KL(d || softmax(z over O)) to the negative logarithm of the prior. With K = t S over O and
 W = nu (diag p - p p') the curvature of the second term at p = softmax(z over O):
 
-- the mode is z = mean + t S a, where a is 0 off O: the information lives on the observed labels, so that a row costs
-  |O|³, not m³, and S may be singular;
+- the mode is z = mean + t S a, where a is 0 off O: only observed labels carry information, so that a row costs |O|³,
+  not m³, and S may be singular;
 - W = R R' with R = sqrt(nu) diag(r) (I - r r'), r = sqrt(p), and B = I + R' K R is as well conditioned as it can be,
   however large nu is;
 - the posterior covariance (of Laplace's approximation) is t S - t S A t S with A = R B⁻¹ R'.
@@ -51,7 +51,7 @@ def find_modes(
             continue
         _multiply(K, a, f, o)
         loss = _loss(center, f, a, d, nu, p, o)
-        # The last round's a, under this round's S, can be worse than no information at all.
+        # The last round's a, under this round's S, can be worse than a = 0.
         new_a[:o] = 0
         new_f[:o] = 0
         if _loss(center, new_f, new_a, d, nu, vector, o) <= loss:
@@ -97,7 +97,7 @@ def draw_log_shares(
 
     A draw u from N(0, S) and noise e from N(0, I) become a draw from the posterior: mode + u - t S R B⁻¹ (R' u + e),
     with u times sqrt(t). ``prior_draws`` and ``noise`` have shape (rows, m, draws), or one row for all. Draws are the
-    last axis, along which every loop runs: that is what vector instructions can do at once.
+    last axis, along which every loop runs, so that loops become vector instructions.
     """
     n_labels, n_draws = S.shape[0], prior_draws.shape[2]
     labels = np.empty(n_labels, np.int64)

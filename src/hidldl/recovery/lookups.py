@@ -1,6 +1,6 @@
-"""Compiled look-ups of rows: weighted sums of other rows, by vector instructions and with their memory asked for ahead.
+"""Compiled look-ups of rows: weighted sums of other rows, by vector instructions and with prefetched memory.
 
-The compiler makes no vector instructions of loops over a few labels, so they are spelled out here. It must know the
+The compiler does not vectorise loops over a few labels, so the instructions are written out here. It must know the
 number of labels, which is why functions take ``labels``: a tuple of that length, whose content does not matter.
 """
 
@@ -15,7 +15,7 @@ LANES = (4, 2, 1)
 CACHE_LINE = 64
 """Bytes that come from memory together."""
 
-# A change of order is all that the compiler may do: not a number stays not a number.
+# The compiler may change the order of sums, but NaN stays NaN.
 compiled = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 
 
@@ -38,7 +38,7 @@ def collect(graph, D, begin, count, labels, d, slope):
 
 @compiled
 def fetch(graph, D, begin, end):
-    """Ask for the rows of D that these rows look up."""
+    """Prefetch the rows of D that these rows look up."""
     indptr, indices, _ = graph
     m, line = D.shape[1], CACHE_LINE // D.itemsize
     for entry in range(indptr[begin], indptr[end]):
@@ -87,7 +87,7 @@ def add_scaled(typing_context, row, weight, D, i, labels):
 
 @intrinsic
 def prefetch(typing_context, D, i, j):
-    """Ask for the cache line of D[i, j], and go on without waiting for it."""
+    """Load the cache line of D[i, j] without waiting for it."""
 
     def generate(context, builder, signature, arguments):
         address = builder.bitcast(_address(context, builder, signature.args[0], *arguments), cgutils.voidptr_t)

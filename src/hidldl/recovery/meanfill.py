@@ -13,8 +13,8 @@ class MeanFill(Recoverer):
     """Proportional mean fill: hidden labels get what the average row gives them.
 
     With mu the mean of the completed rows, a row's hidden labels receive their entries of mu and its observed
-    labels share the rest in their own proportions; mu is recomputed until it stands still. Features are not
-    looked at and there is nothing to tune, yet it is hard to beat where rows are alike.
+    labels take the rest, in their own proportions; mu is recomputed until it no longer changes. It uses no features
+    and has nothing to tune, yet it is hard to beat where rows are alike.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """From posterior draws of log-shares to shares: point estimates, intervals and imputations.
 
-What an annotation says is worth nu pseudo-counts, so true shares scatter around softmax(z) like shares of so many
-counts. Draws of shares carry that scatter: counts where the data have exact zeros, so that a hidden share can be
-exactly 0 too, and their continuous counterpart (Dirichlet) where they have none.
+An annotation is worth nu pseudo-counts, so true shares scatter around softmax(z) like shares of so many counts. Draws
+of shares include that scatter: counts where the data have exact zeros, so that a hidden share can be exactly 0 too, and
+their continuous counterpart (Dirichlet) where they have none.
 """
 
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class Draws:
     def independent(
         cls, rng: np.random.Generator, n_rows: int, n_draws: int, n_labels: int, spread: float = 1.0
     ) -> "Draws":
-        """Draws of each row's own."""
+        """Separate draws for each row."""
         normals, noise = rng.standard_normal((2, n_rows, n_labels, n_draws))
         return cls(normals, noise, spread)
 
@@ -79,7 +79,7 @@ def mean_rows(model: LatentModel, rows: Rows, draws: Draws, mapper: Mapper = map
 def relative_rows(model: LatentModel, rows: Rows, draws: Draws, seed: int, mapper: Mapper = map) -> FloatArray:
     """As ``mean_rows``, but 0 where that makes the expected relative error |d - p| / (d + p) smaller.
 
-    Clark and Canberra charge a true 0 the full price for any positive estimate, however small.
+    For a true 0, Clark and Canberra count any positive estimate, however small, as the largest error.
     """
     out = np.empty_like(rows.mean)
 
@@ -89,7 +89,7 @@ def relative_rows(model: LatentModel, rows: Rows, draws: Draws, seed: int, mappe
         total = D + mean[..., None]
         error = np.divide(np.abs(D - mean[..., None]), total, out=np.zeros_like(D), where=total > 0).mean(axis=2)
         absent = (D > 0).mean(axis=2) < error
-        # Somebody must hold the row's mass: the observed labels, or else the largest.
+        # Some label must hold the row's mass: the observed ones, or else the largest.
         absent &= observed.any(axis=1, keepdims=True) | (mean < mean.max(axis=1, keepdims=True))
         out[block] = complete(np.where(observed | absent, 0, mean), rows.shares[block])
 
@@ -103,11 +103,12 @@ def draw_shares(
     """Draws of complete rows, (rows, m, draws): on the simplex, and the observed part in its exact proportions."""
     D = expected_shares(model, rows, block, draws)
     observed, shares = rows.observed[block, :, None], rows.shares[block, :, None]
-    counts, seen = _scatter(np.where(observed, 0, D / _observed_mass(D, observed)), model, draws, zeros, rng)
-    seen = np.where(observed.any(axis=1, keepdims=True), seen, 0)
-    total = seen + counts.sum(axis=1, keepdims=True)
-    # A row of which nothing is known can draw no count at all.
-    return np.where(total > 0, (counts + seen * shares) / np.where(total > 0, total, 1), D)
+    ratio = np.where(observed, 0, D / _observed_mass(D, observed))
+    counts, observed_counts = _scatter(ratio, model, draws, zeros, rng)
+    observed_counts = np.where(observed.any(axis=1, keepdims=True), observed_counts, 0)
+    total = observed_counts + counts.sum(axis=1, keepdims=True)
+    # A row without observed labels may draw no counts at all.
+    return np.where(total > 0, (counts + observed_counts * shares) / np.where(total > 0, total, 1), D)
 
 
 def interval_bounds(
@@ -127,15 +128,15 @@ def draw_lost_share(
     out = np.empty((len(lost), draws.shape[1]))
     for block in draw_blocks(len(lost), *draws.shape):
         D = expected_shares(model, rows, block, draws)
-        its_own = np.where(lost[block, :, None], D, 0).sum(axis=1, keepdims=True)
-        ratio = its_own / _observed_mass(D, rows.observed[block, :, None])
-        counts, seen = _scatter(ratio, model, draws, zeros, rng)
-        out[block] = (counts / (counts + seen))[:, 0]
+        share = np.where(lost[block, :, None], D, 0).sum(axis=1, keepdims=True)
+        ratio = share / _observed_mass(D, rows.observed[block, :, None])
+        counts, observed_counts = _scatter(ratio, model, draws, zeros, rng)
+        out[block] = (counts / (counts + observed_counts))[:, 0]
     return out
 
 
 def complete(hidden: FloatArray, shares: FloatArray) -> FloatArray:
-    """Rows with these hidden shares, in which the observed labels share the rest as they did."""
+    """Rows with these hidden shares, in which the observed labels take the rest, in their own proportions."""
     rows = hidden + np.maximum(1 - hidden.sum(axis=1, keepdims=True), 0) * shares
     return rows / rows.sum(axis=1, keepdims=True)
 
@@ -159,9 +160,9 @@ def _scatter(
     A spread s leaves nu / s² counts: shares of counts scatter by one over the root of their number.
     """
     nu = model.parameters.nu / draws.spread**2
-    seen = rng.gamma(nu, size=(len(ratio), 1, ratio.shape[2]))
+    observed_counts = rng.gamma(nu, size=(len(ratio), 1, ratio.shape[2]))
     if not zeros:
-        return rng.gamma(np.minimum(nu * ratio, LARGEST_COUNT)), seen
-    expected = np.minimum(ratio * seen, LARGEST_COUNT)
+        return rng.gamma(np.minimum(nu * ratio, LARGEST_COUNT)), observed_counts
+    expected = np.minimum(ratio * observed_counts, LARGEST_COUNT)
     counts = rng.poisson(np.minimum(expected, COUNTS_THAT_SCATTER))
-    return np.where(expected < COUNTS_THAT_SCATTER, counts, expected), np.full_like(seen, nu)
+    return np.where(expected < COUNTS_THAT_SCATTER, counts, expected), np.full_like(observed_counts, nu)

@@ -23,15 +23,15 @@ from hidldl.validation import ObservedRows, check_choice, check_number, check_ve
 class SelfTuned(Recoverer):
     """A recoverer whose parameters are chosen by hiding observed labels again.
 
-    In each draw half of the rows that can afford it lose one more label; every candidate recovers the table, and its
-    rows, over the labels that had been observed, are compared with what was observed. Everything compared is data
-    that the user has. The recoverer's own parameters stay where no candidate is clearly better. Rows must sum to 1 over
-    their observed labels, for recoverers of the incomplete setting too.
+    In each draw one more label is hidden in half of the rows that have another one left; every candidate recovers the
+    table, and its rows, over the labels that were observed, are compared with the observed shares. Everything compared
+    is data that the user has. The recoverer keeps its own parameters where no candidate is clearly better. Rows must
+    sum to 1 over their observed labels, for recoverers of the incomplete setting too.
 
     Parameters
     ----------
     recoverer : Recoverer, optional
-        What is tuned; ``HidLDL()`` by default.
+        The recoverer to tune; ``HidLDL()`` by default.
     grid : dict or list of dict, optional
         Values to try by parameter, as for scikit-learn's ``ParameterGrid``; alpha from 2^-10 to 2^6 by default.
     measure : str, default="kl"
@@ -41,7 +41,7 @@ class SelfTuned(Recoverer):
     n_jobs : int or None
         Processes; the result does not depend on their number.
     verbose : bool or callable, default=False
-        Show progress, or call a function with what is done, of how much, and words.
+        Show progress, or call a function with the work done, the total and a text.
     random_state : int, Generator, RandomState or None
         Seed of the labels that are hidden again.
 
@@ -50,7 +50,7 @@ class SelfTuned(Recoverer):
     recoverer_ : Recoverer
         Fitted with the chosen parameters.
     selection_ : Selection or None
-        What was tried, what it lost and how sure the choice is; None if too few rows could lose a label.
+        The candidates, their losses and how sure the choice is; None if too few rows could lose a label.
     distributions_, raw_distributions_, hidden_mass_, scaling_, observed_
         As in the recoverer.
 
@@ -87,7 +87,7 @@ class SelfTuned(Recoverer):
         self.random_state = random_state
 
     @property
-    def _tuned(self) -> Recoverer:
+    def _template(self) -> Recoverer:
         if self.recoverer is None:
             return HidLDL()
         if not isinstance(self.recoverer, Recoverer):
@@ -95,17 +95,17 @@ class SelfTuned(Recoverer):
         return self.recoverer
 
     @property
-    def _behind(self) -> Recoverer:
+    def _active(self) -> Recoverer:
         """The recoverer that does the work: with the chosen parameters once there are some."""
-        return getattr(self, "recoverer_", None) or self._tuned
+        return getattr(self, "recoverer_", None) or self._template
 
     @property
     def keeps_proportions(self) -> bool:
-        return self._behind.keeps_proportions
+        return self._active.keeps_proportions
 
     @property
     def has_intervals(self) -> bool:  # type: ignore[override]
-        return self._behind.has_intervals
+        return self._active.has_intervals
 
     @property
     def tunes_itself(self) -> bool:
@@ -113,15 +113,15 @@ class SelfTuned(Recoverer):
 
     @property
     def method_name(self) -> str:
-        return self._behind.method_name
+        return self._active.method_name
 
     @property
     def parameters_(self) -> dict[str, Any]:
-        return self._behind.parameters_
+        return self._active.parameters_
 
     @property
     def _min_rows(self) -> int:  # type: ignore[override]
-        return self._tuned._min_rows
+        return self._template._min_rows
 
     def _check_parameters(self, n_rows: int, n_labels: int) -> None:
         check_choice(self.measure, "measure", tuple(MEASURES))
@@ -129,25 +129,25 @@ class SelfTuned(Recoverer):
         check_number(self.n_draws, "n_draws", at_least=1, integer=True)
         check_verbose(self.verbose)
         for candidate in self._candidates():
-            clone(self._tuned).set_params(**candidate)._check_parameters(n_rows, n_labels)
+            clone(self._template).set_params(**candidate)._check_parameters(n_rows, n_labels)
 
     def _candidates(self) -> list[Candidate]:
         """The recoverer as it is, which is the safe choice, and then the grid."""
         grid = list(ParameterGrid({"alpha": ALPHAS} if self.grid is None else self.grid))
-        present, kind = self._tuned.get_params(), type(self._tuned).__name__
+        parameters, kind = self._template.get_params(), type(self._template).__name__
         names = {name for candidate in grid for name in candidate}
-        for name in sorted(names - present.keys()):
+        for name in sorted(names - parameters.keys()):
             remedy = "give a grid" if self.grid is None else "take it out of the grid"
             raise ValueError(f"{kind} has no parameter {name!r}; {remedy}.")
-        current = {name: present[name] for name in sorted(names)}
-        tried = [{**current, **candidate} for candidate in grid]
-        return [current, *(candidate for candidate in tried if candidate != current)]
+        current = {name: parameters[name] for name in sorted(names)}
+        others = [{**current, **candidate} for candidate in grid]
+        return [current, *(candidate for candidate in others if candidate != current)]
 
     def _recover(self, prepared: Any, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
         rng = random_generator(self.random_state)
         candidates = self._candidates()
         seed = int(rng.integers(2**31))
-        trial = _Trial(self._tuned, prepared, seed)
+        trial = _Trial(self._template, prepared, seed)
         with shown(self.verbose) as progress:
             losses = play(
                 trial,
@@ -164,7 +164,7 @@ class SelfTuned(Recoverer):
         if enough_rows(losses):
             chosen = choose(losses, safe=0)
             self.selection_ = Selection.of(candidates, losses, chosen, self.measure, rng)
-        model = _seeded(clone(self._tuned).set_params(**candidates[chosen]), seed)
+        model = _seeded(clone(self._template).set_params(**candidates[chosen]), seed)
         self.recoverer_ = model.fit(prepared, D_obs, observed=observed)
         for name in ("history_", "n_iter_", "converged_"):
             if hasattr(model, name):

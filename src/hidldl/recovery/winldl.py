@@ -15,8 +15,8 @@ RIDGE = 1e-5
 class WInLDL(LinearRecoverer):
     """Weighted incomplete label distribution learning.
 
-    Takes the observed shares at their word, completes the hidden ones by the model's own prediction and weights
-    each entry by how much its share tells::
+    Takes the observed shares as true, completes the hidden ones by the model's own prediction and weights each
+    entry by how informative its share is::
 
         minimise    1/2 |Q * (X W - Y)|²
         subject to  rows of X W on the simplex
