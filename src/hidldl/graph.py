@@ -11,14 +11,14 @@ from hidldl.arrays import FloatArray, IntArray
 from hidldl.errors import warn_user
 
 VANISHING_WEIGHT = 1e-6
-"""A typical weight below this moves no row: the graph is as good as absent."""
+"""With a typical weight below this, the graph has no effect."""
 LARGEST_FEATURE = 1e150
 EXACT_UP_TO = 100_000
 """Rows up to which "auto" searches exactly. An exact search takes time with the square of the rows."""
 CANDIDATES = 2
-"""An approximate search looks for this many times the neighbours that are wanted, and keeps the nearest."""
+"""An approximate search looks for this many times as many neighbours as are needed, and keeps the nearest."""
 RECALL_ROWS = 200
-"""Rows whose neighbours are searched exactly too, to measure what an approximate search finds."""
+"""Rows whose neighbours are also searched exactly, to measure the recall of an approximate search."""
 LOW_RECALL = 0.9
 
 Search: TypeAlias = Literal["auto", "exact", "approximate"]
@@ -44,7 +44,7 @@ def weighted_graph(neighbors: Neighbors, sigma: float) -> sparse.csr_array:
     if np.median(weights) < VANISHING_WEIGHT:
         warn_user(
             f"sigma={sigma:g} is small against the distances between neighbours (median {np.median(distances):.3g}): "
-            "the graph all but vanishes and the features hardly count. Choose sigma near that median, as "
+            "the weights of the graph are almost 0, so the features hardly count. Choose sigma near that median, as "
             'sigma="auto" does, or scale X.'
         )
     n_rows, n_neighbors = distances.shape
@@ -58,13 +58,16 @@ def nearest_neighbors(X: Any, n_neighbors: int, search: Search = "exact") -> Nei
     """The nearest other rows of each row; "auto" searches exactly up to a hundred thousand rows."""
     approximate = search == "approximate" or (search == "auto" and X.shape[0] > EXACT_UP_TO)
     if not sparse.issparse(X):
-        # Searches may expand |x - y|² and lose its digits to a common offset: centre first, and measure the distances
-        # of the neighbours that they find by their differences.
+        # A search may expand |x - y|², which loses digits where features have a large common offset. So centre first,
+        # and compute the distances of the neighbours from differences.
         X = X - X.mean(axis=0, dtype=np.float64)
         if np.abs(X).max() > LARGEST_FEATURE:
-            raise ValueError(f"X has features beyond {LARGEST_FEATURE:g}, whose squares overflow; scale them.")
+            i, j = np.unravel_index(np.abs(X).argmax(), X.shape)
+            raise ValueError(
+                f"X exceeds {LARGEST_FEATURE:g} in row {i}, column {j}, so that squares overflow; scale the features."
+            )
     if approximate:
-        return _approximate_neighbors(X, n_neighbors, asked_for=search == "approximate")
+        return _approximate_neighbors(X, n_neighbors, explicit=search == "approximate")
     distances, indices = NearestNeighbors(n_neighbors=n_neighbors).fit(X).kneighbors()
     return Neighbors(distances if sparse.issparse(X) else _distances(X, indices), indices, 1.0)
 
@@ -74,21 +77,21 @@ def _distances(X: FloatArray, indices: IntArray) -> FloatArray:
     return np.stack(columns, axis=1)
 
 
-def _approximate_neighbors(X: Any, n_neighbors: int, asked_for: bool) -> Neighbors:
+def _approximate_neighbors(X: Any, n_neighbors: int, explicit: bool) -> Neighbors:
     try:
         from pynndescent import NNDescent
     except ImportError as error:
-        why = "" if asked_for else f" of more than {EXACT_UP_TO:,} rows, such as X with {X.shape[0]:,}"
+        size = "" if explicit else f", the default for X with more than {EXACT_UP_TO:,} rows,"
         raise ImportError(
-            f"The approximate search for neighbours{why} needs pynndescent: install it with pip install 'hidldl[ann]', "
-            'or choose neighbor_search="exact" and wait.'
+            f"The approximate search for neighbours{size} needs pynndescent: install it with "
+            "pip install 'hidldl[ann]', or choose neighbor_search=\"exact\", which takes longer."
         ) from error
     n_rows = X.shape[0]
-    wanted = min(CANDIDATES * n_neighbors + 1, n_rows - 1)
-    # It computes in single precision, whose range is small.
+    n_candidates = min(CANDIDATES * n_neighbors + 1, n_rows - 1)
+    # NNDescent computes in single precision, whose range is small.
     scale = np.abs(X).max() or 1.0
     # One thread and one seed: the result must depend on neither the machine nor the caller.
-    indices, distances = NNDescent(X / scale, n_neighbors=wanted, random_state=0, n_jobs=1).neighbor_graph
+    indices, distances = NNDescent(X / scale, n_neighbors=n_candidates, random_state=0, n_jobs=1).neighbor_graph
     distances = scale * distances.astype(np.float64) if sparse.issparse(X) else _distances(X, indices)
     own = np.arange(n_rows)[:, None]
     missing = indices < 0  # no neighbour was found: an edge to itself, without weight
@@ -106,7 +109,7 @@ def _approximate_neighbors(X: Any, n_neighbors: int, asked_for: bool) -> Neighbo
 
 
 def _recall(X: Any, distances: FloatArray) -> float:
-    """Share of found neighbours that are as near as the true ones, over a sample of rows."""
+    """Share of the neighbours that are as near as the true ones, over a sample of rows."""
     n_rows, n_neighbors = distances.shape
     sample = np.random.default_rng(0).choice(n_rows, min(RECALL_ROWS, n_rows), replace=False)
     true_distances = NearestNeighbors(n_neighbors=n_neighbors + 1, algorithm="brute").fit(X).kneighbors(X[sample])[0]
@@ -115,7 +118,7 @@ def _recall(X: Any, distances: FloatArray) -> float:
 
 
 def typical_distance(distances: FloatArray) -> float:
-    """The median distance between neighbours that are apart; 1 if none are."""
+    """The median of the positive distances between neighbours; 1 if there are none."""
     apart = distances[(distances > 0) & (distances < np.inf)]
     return float(np.median(apart)) if apart.size else 1.0
 

@@ -1,8 +1,8 @@
-"""The registry of methods: shell, page, model files, experiments, tests and the API page ask here.
+"""The registry of methods: shell, page, model files, experiments, tests and the API page look them up here.
 
-A method of this package is one entry in ``HOUSE``. A method of somebody else's joins by ``register_method``, or by an
-entry point of the group ``hidldl.methods`` in the package that brings it. Classes are imported when they are needed, so
-that listing names is quick.
+A method of this package is one entry in ``HOUSE``. Other methods are added by ``register_method``, or by an entry point
+of the group ``hidldl.methods`` in the package that brings them. Classes are imported when they are needed, so that
+listing names is quick.
 """
 
 from collections.abc import Mapping
@@ -64,15 +64,15 @@ class Method:
         return _registered_classes.get(self.home) or _load(self.home)
 
     def make(self, parameters: Mapping[str, Any] | None = None) -> "Recoverer":
-        """The recoverer with these parameters; what is not given is chosen without ground truth where it can be."""
-        given = dict(parameters or {})
+        """The recoverer with these parameters; the others are chosen without ground truth where that is possible."""
+        settings = dict(parameters or {})
         model: Recoverer = self.kind(**self.parameters)
-        unknown = [name for name in given if name not in model.get_params(deep=False)]
+        unknown = [name for name in settings if name not in model.get_params(deep=False)]
         if unknown:
             known = ", ".join(model.get_params(deep=False))
             raise ValueError(f"{self.name} has no parameter {unknown[0]!r}; its parameters are {known}.")
-        model.set_params(**given)
-        grid = {name: values for name, values in self.grid.items() if name not in given}
+        model.set_params(**settings)
+        grid = {name: values for name, values in self.grid.items() if name not in settings}
         if not grid:
             return model
         from hidldl.recovery.selftuned import SelfTuned
@@ -207,15 +207,15 @@ def register_method(
     >>> from hidldl import HidLDL, register_method
     >>> register_method("HidLDL, alpha 16", HidLDL())
     """
-    _registered[name] = _described(name, estimator, tuple(alphas), title, summary)
+    _registered[name] = _describe(name, estimator, tuple(alphas), title, summary)
 
 
 def registered_methods() -> tuple[Method, ...]:
-    """The methods that are not of this package, in the order in which they came."""
+    """The methods of other packages and of the user, in the order in which they were added."""
     own = {method.name for method in HOUSE}
-    found = {point.name: point for point in _entry_points() if point.name not in own}
+    points = {point.name: point for point in _entry_points() if point.name not in own}
     return (
-        *(_of_entry_point(point) for point in found.values() if point.name not in _registered),
+        *(_of_entry_point(point) for point in points.values() if point.name not in _registered),
         *_registered.values(),
     )
 
@@ -249,19 +249,21 @@ def all_methods(role: Role | None = None) -> tuple[Method, ...]:
 
 
 def class_named(name: str) -> Any:
-    """The class of that name, if a method has it; None otherwise. Model files name classes so."""
-    found = next((method for method in all_methods() if method.class_name == name), None)
-    return None if found is None else found.kind
+    """The class of that name, if a method has it; None otherwise. Model files refer to classes by these names."""
+    owner = next((method for method in all_methods() if method.class_name == name), None)
+    return None if owner is None else owner.kind
 
 
-def _described(
+def _describe(
     name: str, estimator: Any, alphas: tuple[float, ...] = (), title: str | None = None, summary: str | None = None
 ) -> Method:
-    """The method that an estimator is, with its parameters as they are now."""
+    """The entry for an estimator, with its parameters as they are now."""
     from hidldl.base import Learner, Recoverer
 
     if not isinstance(estimator, Recoverer | Learner):
-        raise TypeError(f"{name} must be a Recoverer or a Learner, such as MeanFill(), got {estimator!r}.")
+        raise TypeError(
+            f"the estimator of {name!r} must be a Recoverer or a Learner, such as MeanFill(), got {estimator!r}."
+        )
     kind = type(estimator)
     home = f"{kind.__module__}:{kind.__qualname__}"
     same_name = next((m for m in HOUSE if m.class_name == kind.__qualname__ and m.home != home), None)
@@ -287,10 +289,10 @@ def _entry_points() -> tuple[EntryPoint, ...]:
 
 @cache
 def _of_entry_point(point: EntryPoint) -> Method:
-    """What a package declares: a class, or an estimator with its parameters."""
-    found = point.load()
-    estimator = found() if isinstance(found, type) else found
-    return _described(point.name, estimator, title=type(estimator).__name__)
+    """The method of an entry point, which names a class, or an estimator with its parameters."""
+    target = point.load()
+    estimator = target() if isinstance(target, type) else target
+    return _describe(point.name, estimator, title=type(estimator).__name__)
 
 
 def _load(home: str) -> Any:

@@ -45,7 +45,7 @@ def score(D_true: Any, D_pred: Any, measures: str | Iterable[str] | None = None)
     D_true : array or DataFrame of shape (n, m)
         Ground truth.
     D_pred : array or DataFrame of shape (n, m)
-        What is compared with it.
+        Distributions to compare with it; they need not be on the simplex.
     measures : name or names, optional
         Some of ``MEASURES``; all of them by default.
 
@@ -93,7 +93,7 @@ def _intersection(true: FloatArray, pred: FloatArray) -> FloatArray:
 
 
 def _relative_difference(true: FloatArray, pred: FloatArray) -> FloatArray:
-    """|d - p| / (|d| + |p|), where 0/0 counts 0; the absolute values matter off the simplex only."""
+    """|d - p| / (|d| + |p|), with 0/0 = 0; the absolute values matter only off the simplex."""
     difference, total = np.abs(true - pred), np.abs(true) + np.abs(pred)
     return np.divide(difference, total, out=np.zeros_like(total), where=total > 0)
 

@@ -16,9 +16,9 @@ CANDIDATES_SHOWN = 10
 
 
 def result_html(model: "Recoverer") -> str:
-    """A fitted recoverer: the size of its problem, how it went, and the rows that lost most."""
-    most = rows_that_lost_most(model.hidden_mass_, ROWS_NAMED)
-    rows = pd.DataFrame({"row that lost most": list(map(str, most.index)), "hidden mass": most.to_numpy()})
+    """A fitted recoverer: the size of its table, its convergence, and the rows that lost most."""
+    masses = rows_that_lost_most(model.hidden_mass_, ROWS_NAMED)
+    rows = pd.DataFrame({"row that lost most": list(map(str, masses.index)), "hidden mass": masses.to_numpy()})
     return _block(_facts(_facts_about(model)) + (_table(rows) if len(rows) else ""))
 
 
@@ -32,7 +32,7 @@ def selection_html(selection: "Selection") -> str:
     cells = cells[(np.arange(len(cells)) < CANDIDATES_SHOWN) | selection.is_choice]
     facts = [
         ("chosen", chosen_with_confidence(selection)),
-        ("loss", f"mean {selection.measure} over {selection.n_rows:,} rows that lost a label again"),
+        ("loss", f"mean {selection.measure} over {selection.n_rows:,} rows with a label hidden again"),
     ]
     n_more = len(selection.candidates) - len(cells)
     more = f"<div>… and {n_more} more in <code>candidates</code></div>" if n_more else ""

@@ -1,4 +1,4 @@
-"""Threads for code that lets go of the interpreter's lock: compiled loops and linear algebra."""
+"""Threads for code that releases the interpreter's lock: compiled loops and linear algebra."""
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,20 +9,20 @@ from joblib import effective_n_jobs
 from threadpoolctl import threadpool_limits
 
 Mapper: TypeAlias = Callable[[Callable[..., Any], Iterable[Any]], Iterable[Any]]
-"""``map``, or the like that uses threads."""
+"""``map``, or a version of it that uses threads."""
 
 
 BLOCK_ROWS = 1024
-"""Rows at a time, where nothing else decides: the work arrays of a block stay in cache, and threads share blocks."""
+"""Default size of a block of rows: its work arrays stay in cache, and there are enough blocks for all threads."""
 
 
 def row_blocks(n_rows: int, size: int = BLOCK_ROWS) -> list[slice]:
-    """The rows in blocks, which no number of workers changes: sums over blocks are the same for any."""
+    """The rows in blocks. These do not depend on the number of workers, so neither do sums over them."""
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 
 def for_each(mapper: Mapper, task: Callable[[Any], None], items: Iterable[Any]) -> None:
-    """Run the task on every item; it writes its results where they belong."""
+    """Run the task on every item; the task stores its own results."""
     for _ in mapper(task, items):
         pass
 

@@ -1,7 +1,7 @@
-"""How far long work is: one protocol for estimators, experiments, tables, the shell and the page.
+"""Progress of long work: one protocol for estimators, experiments, tables, the shell and the page.
 
-A progress function is called with what is done, out of how much (None where nobody knows), and in words. Functions take
-it as ``progress``, estimators as ``verbose``.
+A progress function is called with the work done, the total (None where it is unknown) and a text. Functions take it as
+``progress``, estimators as ``verbose``.
 """
 
 import sys
@@ -17,15 +17,15 @@ Verbose: TypeAlias = bool | Progress
 T = TypeVar("T")
 SECONDS_BETWEEN_LINES = 5.0
 USUAL_STEPS = 25
-"""Where nobody knows how many steps there will be, so many of them are half of the work."""
+"""Where the total is unknown, this many steps count as half of the work."""
 
 
 def silent(done: float, total: float | None, words: str) -> None:
-    """Progress that nobody wants to see."""
+    """Report nothing."""
 
 
 def share_of(progress: Progress, first: float, last: float) -> Progress:
-    """Progress of a part of the work, which takes the whole from one share of it to another.
+    """Progress of one part of the work, which takes the whole from the fraction ``first`` to ``last``.
 
     Examples
     --------
@@ -36,8 +36,8 @@ def share_of(progress: Progress, first: float, last: float) -> Progress:
     """
 
     def inside(done: float, total: float | None, words: str) -> None:
-        share = done / (done + USUAL_STEPS) if total is None else done / max(total, 1e-300)
-        progress(first + (last - first) * min(share, 1.0), 1.0, words)
+        fraction = done / (done + USUAL_STEPS) if total is None else done / max(total, 1e-300)
+        progress(first + (last - first) * min(fraction, 1.0), 1.0, words)
 
     return inside
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A file to write that takes the path's place when all went well; otherwise nothing changes."""
+    """A temporary file to write; it replaces ``path`` if no error occurs, and otherwise nothing changes."""
     with replacing_all([path]) as (target,):
         yield target
 
 
 @contextmanager
 def replacing_all(paths: Sequence[Path]) -> Iterator[list[Path]]:
-    """Files to write that take the places of the paths when all of them are complete; otherwise nothing changes.
+    """Temporary files to write; they replace the paths when all are complete, and otherwise nothing changes.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def _refuse_unwritable(path: Path) -> None:
 
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
-    """An empty file in the same folder, which is gone at the end unless it was moved."""
+    """An empty file in the same folder, which is removed at the end unless it was moved."""
     target = path.with_name(f".hidldl-{secrets.token_hex(8)}{path.suffix}")
     try:
         target.open("xb").close()

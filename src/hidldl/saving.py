@@ -29,14 +29,14 @@ from hidldl.replacing import replacing
 FORMAT = "hidldl model 2"
 MOST_BYTES = 2**31
 MOST_FEATURES = 10**7
-"""No model of ours is that large."""
-ALWAYS = ("label_names_", "n_labels_", "n_features_in_", "feature_names_in_")
+"""Larger files and models are refused: hidldl saves none of that size."""
+COMMON_ATTRIBUTES = ("label_names_", "n_labels_", "n_features_in_", "feature_names_in_")
 ARRAY_KINDS = "biufU"
 LONGEST_NAME = 80
 
 
 class _UnknownMethodError(Exception):
-    """A class that no method here has."""
+    """The class in a model file belongs to no known method."""
 
 
 def save_model(path: str | PathLike[str], model: Any, about: dict[str, Any] | None = None) -> None:
@@ -47,7 +47,7 @@ def save_model(path: str | PathLike[str], model: Any, about: dict[str, Any] | No
     path : path
         A ``.npz`` or ``.json`` file; it appears complete or not at all.
     model : recoverer or learner
-        Fitted. What it recovered (``distributions_``) is not saved.
+        A fitted model. Its recovered rows (``distributions_``) are not saved.
     about : dict, optional
         Numbers, words, arrays, lists and dicts of these to keep with it.
 
@@ -83,17 +83,19 @@ def save_model(path: str | PathLike[str], model: Any, about: dict[str, Any] | No
 
 
 def load_model(path: str | PathLike[str]) -> tuple[Any, Any]:
-    """The model that ``save_model`` saved, and what was kept with it; the file is checked before it is used."""
+    """The model that ``save_model`` saved, and the ``about`` saved with it; the file is checked before it is used."""
     path = Path(path)
     _refuse_suffix(path)
     if not path.is_file():
-        raise ModelFileError(f"there is no model file {path}.")
+        raise ModelFileError(f"there is no model file {path}; check the path.")
     if path.stat().st_size > MOST_BYTES:
-        raise ModelFileError(f"{path.name} is larger than any model of hidldl.")
+        raise ModelFileError(f"{path.name} is larger than any model of hidldl; name a file that save_model wrote.")
     try:
         tree, arrays = _read_json(path) if path.suffix == ".json" else _read_npz(path)
         if tree["format"] != FORMAT:
-            raise ModelFileError(f"{path.name} is a model of another release ({tree['version']}); save it again.")
+            raise ModelFileError(
+                f"{path.name} is a model of another release ({tree['version']}); save it again with this one."
+            )
         model, about = _decode(tree["model"], arrays), _decode(tree["about"], arrays)
         _refuse_useless(model)
     except ModelFileError:
@@ -101,9 +103,9 @@ def load_model(path: str | PathLike[str]) -> tuple[Any, Any]:
     except _UnknownMethodError as error:
         method = str(error)[:LONGEST_NAME]
         raise ModelFileError(
-            f"{path.name} is of the method {method!r}, which is not known here; register it."
+            f"{path.name} is of the method {method!r}, which is not known here; call register_method first."
         ) from None
-    except Exception as error:  # whatever a damaged or hostile file makes of itself
+    except Exception as error:  # a damaged or hostile file can raise anything
         raise ModelFileError(
             f"{path.name} is not a model that hidldl saved, or it is damaged; save it again."
         ) from error
@@ -111,7 +113,7 @@ def load_model(path: str | PathLike[str]) -> tuple[Any, Any]:
 
 
 def _refuse_useless(model: Any) -> None:
-    """Refuse what does not predict: a file may hold parts of the right names that do not fit together."""
+    """Refuse a model that cannot predict: parts with the right names may still not fit together."""
     if not isinstance(model, DistributionEstimator) or not 0 < model.n_features_in_ <= MOST_FEATURES:
         raise TypeError
     model._check_loaded()
@@ -125,7 +127,7 @@ def _refuse_useless(model: Any) -> None:
 
 def _refuse_suffix(path: Path) -> None:
     if path.suffix not in (".npz", ".json"):
-        raise ModelFileError(f"{path.name}: model files end in .npz or .json.")
+        raise ModelFileError(f"{path.name}: model files end in .npz or .json; choose such a name.")
 
 
 def _npy(array: np.ndarray) -> bytes:
@@ -143,7 +145,7 @@ def _read_json(path: Path) -> tuple[Any, list[np.ndarray]]:
 def _read_npz(path: Path) -> tuple[Any, list[np.ndarray]]:
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
-    # Ours are not compressed and do not overlap: none can be larger than it looks.
+    # save_model neither compresses members nor lets them overlap, so together they are smaller than the file.
     is_stored = all(member.compress_type == zipfile.ZIP_STORED for member in members)
     if not is_stored or sum(member.file_size for member in members) > path.stat().st_size:
         raise zipfile.BadZipFile
@@ -154,7 +156,7 @@ def _read_npz(path: Path) -> tuple[Any, list[np.ndarray]]:
 
 def _parsed(text: str) -> Any:
     def refuse(constant: str) -> None:
-        raise ValueError(f"{constant} is no number of a model.")
+        raise ValueError(f"a model file cannot hold {constant}.")
 
     return json.loads(text, parse_constant=refuse)
 
@@ -208,9 +210,10 @@ def _encode_object(value: Any, arrays: list[np.ndarray], parts: tuple[type, ...]
 
 
 def _estimator_state(model: Any) -> dict[str, Any]:
-    kept = {name: getattr(model, name) for name in (*ALWAYS, *model.saved_attributes) if hasattr(model, name)}
+    names = (*COMMON_ATTRIBUTES, *model.saved_attributes)
+    attributes = {name: getattr(model, name) for name in names if hasattr(model, name)}
     parameters = model.get_params(deep=False).items()
-    return {name: p for name, p in parameters if p is None or isinstance(p, bool | int | float | str)} | kept
+    return {name: p for name, p in parameters if p is None or isinstance(p, bool | int | float | str)} | attributes
 
 
 def _decode(node: Any, arrays: list[np.ndarray], parts: tuple[type, ...] = ()) -> Any:
@@ -251,7 +254,7 @@ def _decode_object(name: str, state: Any, arrays: list[np.ndarray], parts: tuple
     if kind is None:
         raise _UnknownMethodError(name)
     model = kind()
-    if not {*ALWAYS, *kind.saved_attributes, *model.get_params(deep=False)}.issuperset(state):
+    if not {*COMMON_ATTRIBUTES, *kind.saved_attributes, *model.get_params(deep=False)}.issuperset(state):
         raise TypeError
     for key, item in state.items():
         setattr(model, key, _decode(item, arrays, kind.saved_parts))

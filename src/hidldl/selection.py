@@ -1,7 +1,7 @@
-"""Parameters without ground truth: hide some of what is observed again, recover, and compare with what was there.
+"""Choose parameters without ground truth: hide some observed labels again, recover them, and compare.
 
-Everything compared is data that the user has. Candidates play on the same masks, losses are compared row by row, and
-where the evidence is thin the safer choice stays.
+Everything compared is data that the user has. All candidates get the same masks, losses are compared row by row, and
+where the evidence is thin the safe choice stays.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -23,24 +23,24 @@ Recovery: TypeAlias = Callable[[Candidate, FloatArray, BoolArray], FloatArray]
 """Recovered rows for a candidate, from observed shares and their mask."""
 
 MEASURE = "kl"
-"""A proper score: no recovery that is wrong on purpose does better in it."""
+"""A proper score: the true distribution has the lowest expected loss."""
 N_DRAWS = 4
 SHARE_OF_ROWS = 0.5
 """Share of the rows that lose a label in a draw: the rest keeps the table as informative as it is."""
 SMALLEST_SHARE = 1e-6
 """Recovered shares count at least this much, or a single 0 would decide the Kullback–Leibler divergence."""
 LOST = 1e6
-"""The loss of a row that a candidate diverged on: more than any measure takes."""
+"""The loss of a row on which a candidate diverged: larger than the values of any measure."""
 SURELY_LOST = 1e-3 * LOST
 """Mean losses beyond this have such rows in them."""
 FEWEST_ROWS = 12
-"""With fewer rows that can lose a label the game says nothing, and the safe choice stands."""
+"""With fewer rows that can lose a label, losses are too uncertain, and the safe choice stays."""
 N_BOOTSTRAP = 500
 MOST_RESAMPLED = 5000
 TRIALS = "choosing parameters, trials"
-"""What progress calls the rounds of the game."""
+"""The text of progress during the rounds of the game."""
 THIN_EVIDENCE = 0.5
-"""An improvement counts if it exceeds this many of its standard errors; below, the safer choice stays."""
+"""An improvement counts if it exceeds this many of its standard errors; below, the safe choice stays."""
 
 
 def play(
@@ -74,8 +74,8 @@ def play(
 def judge(recovered: FloatArray, shares: FloatArray, observed: BoolArray, measure: str) -> FloatArray:
     """Each row's loss: what was recovered, over the labels that had been observed, against what was observed."""
     diverged = np.logical_not(np.isfinite(recovered).all(axis=1, keepdims=True))
-    seen = renormalised(np.maximum(np.where(diverged, 0, recovered), SMALLEST_SHARE), observed)
-    values = MEASURES[measure].compute(shares, seen).astype(np.float64)
+    recovered_shares = renormalised(np.maximum(np.where(diverged, 0, recovered), SMALLEST_SHARE), observed)
+    values = MEASURES[measure].compute(shares, recovered_shares).astype(np.float64)
     return np.where(diverged[:, 0], LOST, -values if MEASURES[measure].higher_is_better else values)
 
 
@@ -95,28 +95,28 @@ def choose(losses: FloatArray, safe: int | None = None) -> int:
 def hide_again(
     shares: FloatArray, observed: BoolArray, rng: np.random.Generator, share_of_rows: float = 1.0
 ) -> BoolArray:
-    """The mask with one more label hidden, drawn at random, in rows that keep something positive without it.
+    """The mask with one more label hidden, drawn at random, in rows that keep a positive share without it.
 
-    One label and no more: where much is hidden, rows that lost half of what is left would tell nothing.
+    Only one label: where much is hidden already, rows that lost half of the rest would hardly be informative.
     """
     lottery = np.where(observed, rng.random(shares.shape), -1)
-    drawn = lottery.argmax(axis=1)
+    label = lottery.argmax(axis=1)
     rows = np.arange(len(shares))
-    others = np.where(observed, shares, 0).sum(axis=1) - shares[rows, drawn]
+    others = np.where(observed, shares, 0).sum(axis=1) - shares[rows, label]
     loses = (others > np.finfo(shares.dtype).eps) & (rng.random(len(shares)) < share_of_rows)
-    keep = observed.copy()
-    keep[rows[loses], drawn[loses]] = False
-    return keep
+    mask = observed.copy()
+    mask[rows[loses], label[loses]] = False
+    return mask
 
 
-def renormalised(D: FloatArray, kept: BoolArray) -> FloatArray:
-    """Rows over the kept labels only, summing to 1 again: what an annotator who saw no more would hand in."""
-    return clip_and_close(np.where(kept, D, 0))
+def renormalised(D: FloatArray, mask: BoolArray) -> FloatArray:
+    """Rows over the labels of the mask only, summing to 1 again: as an annotator who saw only these hands them in."""
+    return clip_and_close(np.where(mask, D, 0))
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What was tried, what was chosen and how sure that is.
+    """The candidates, the chosen parameters and how sure the choice is.
 
     Attributes
     ----------
@@ -234,7 +234,7 @@ def _bootstrap_means(losses: FloatArray, rng: np.random.Generator) -> FloatArray
 
 
 def _keep_every_label(mask: BoolArray, observed: BoolArray) -> BoolArray:
-    """A label that is nowhere left is given back: nothing could say how much of it there is."""
+    """Give back a label that is hidden in every row: it could not be estimated."""
     return np.where(mask.any(axis=0), mask, observed)
 
 

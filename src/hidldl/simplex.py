@@ -22,7 +22,7 @@ def project_onto_simplex(Y: FloatArray, weights: FloatArray | None = None) -> Fl
     The solution is q_j = max(y_j - t / w_j, 0), with t such that the row sums to 1. Label j stays positive while
     t < w_j y_j, so sorting by w_j y_j finds which labels do, for all rows at once.
     """
-    # A shift by t / w changes nothing; with the largest w y at 0, entries far from 1 cost no digits.
+    # A shift by t / w does not change the result; with the largest w y at 0, large entries lose no digits.
     if weights is None:
         Y = Y - Y.max(axis=1, keepdims=True)
         breakpoints = -np.sort(-Y, axis=1)
@@ -46,7 +46,7 @@ def restore_proportions(D: FloatArray, D_obs: FloatArray, observed: BoolArray) -
 
     The observed part of a row is k times the row of ``D_obs``, k by least squares (the paper's Eq. 18 without
     the multiplier); the hidden part keeps its own proportions and takes the rest, 1 - k. A row without hidden
-    mass is its observed row. k stays positive: a label that somebody saw is there.
+    mass is its observed row. k stays positive, since the observed labels hold some mass.
     """
     hidden = np.where(observed, 0, np.maximum(D, 0)).astype(D.dtype, copy=False)
     hidden_sum = hidden.sum(axis=1, keepdims=True)

@@ -17,8 +17,8 @@ Verdict = Literal["better", "worse", ""]
 def paired_t_test(ours: FloatArray, theirs: FloatArray, *, higher_is_better: bool, level: float = 0.05) -> Verdict:
     """Single-tailed paired t-tests over repetitions: is ours significantly better, or significantly worse?
 
-    Repetitions are paired by their masks. With fewer than two of them, or where all differences are 0 or one is
-    infinite, nothing is significant; where they are all the same number, everything is.
+    Repetitions are paired by their masks. The verdict is empty for fewer than two of them, for differences that are
+    all 0 and for values that are not finite. Differences that are all the same number count as significant.
     """
     ours, theirs = np.asarray(ours), np.asarray(theirs)
     if not (np.isfinite(ours).all() and np.isfinite(theirs).all()):
@@ -39,7 +39,7 @@ def average_ranks(means: pd.DataFrame, *, higher_is_better: bool) -> "pd.Series[
 
 
 def count_wins(means: pd.DataFrame, ours: str, *, higher_is_better: bool) -> tuple[int, int]:
-    """In how many comparisons with another method on a dataset ours has the better mean, and of how many."""
+    """Number of comparisons (another method on a dataset) in which ours has the better mean, and of all of them."""
     others = means.drop(columns=ours)
     gain = others.rsub(means[ours], axis=0) * (1 if higher_is_better else -1)
     return int((gain > 0).to_numpy().sum()), int(others.notna().to_numpy().sum())

@@ -1,4 +1,4 @@
-"""Where the published files are, and how they get there. No file is read before its checksum is right."""
+"""Find the published files, or download them. No file is read before its checksum is verified."""
 
 import logging
 import os
@@ -24,8 +24,8 @@ def cache_folder() -> Path:
 
 def search_folders() -> list[Path]:
     """The folders in which files are looked for, first match wins."""
-    named = os.environ.get(DATA_VARIABLE)
-    return [*([Path(named).expanduser()] if named else []), cache_folder()]
+    folder = os.environ.get(DATA_VARIABLE)
+    return [*([Path(folder).expanduser()] if folder else []), cache_folder()]
 
 
 def locate(entry: DatasetFile) -> Path | None:
@@ -55,14 +55,14 @@ def _download(entry: DatasetFile, *, progress: Progress) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         # Next to its destination, so that the verified file takes its place in one step.
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            arrived = Path(scratch) / entry.file
+            download = Path(scratch) / entry.file
             bar = _Download(f"downloading {entry.name}", progress)
-            pooch.HTTPDownloader(progressbar=bar)(entry.url, str(arrived), None)
-            if not entry.matches(arrived.read_bytes()):
+            pooch.HTTPDownloader(progressbar=bar)(entry.url, str(download), None)
+            if not entry.matches(download.read_bytes()):
                 raise DatasetUnavailableError(
-                    f"what {entry.url} sent is not the published file (expected {entry.checksum})"
+                    f"the download from {entry.url} is not the published file (expected {entry.checksum})"
                 )
-            return arrived.replace(folder / entry.file)
+            return download.replace(folder / entry.file)
     except OSError as error:  # requests' exceptions are OSErrors too
         reason = (
             error if isinstance(error, DatasetUnavailableError) else f"downloading failed with {type(error).__name__}"
@@ -75,7 +75,7 @@ def _download(entry: DatasetFile, *, progress: Progress) -> Path:
 
 
 class _Download:
-    """A progress bar as pooch wants it."""
+    """A progress bar as pooch expects it."""
 
     total: float | None = None
 

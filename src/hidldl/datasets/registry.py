@@ -23,7 +23,7 @@ _SHA256 = {
 }
 
 _GIT_BLOB = {"RAF_ML.mat": "b028ebb7281d834e17b7a41579610fb649b1703b"}
-"""Where only the id that git gives a file's content is known: the SHA-1 of ``blob <size>\\0`` and the content."""
+"""For files of which only git's id is known: the SHA-1 of ``blob <size>\\0`` and the content."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class DatasetFile:
     @property
     def checksum(self) -> str:
         """The checksum in words, for messages."""
-        known = _SHA256.get(self.file)
-        return f"sha256 {known}" if known else f"git blob id {_GIT_BLOB[self.file]}"
+        sha256 = _SHA256.get(self.file)
+        return f"sha256 {sha256}" if sha256 else f"git blob id {_GIT_BLOB[self.file]}"
 
     def matches(self, content: bytes) -> bool:
         """Whether ``content`` is the published file."""
@@ -80,11 +80,10 @@ FILES: dict[str, DatasetFile] = {
 
 def find_entry(name: str) -> DatasetFile | None:
     """The dataset of that name, alias or file, whatever the case and punctuation."""
-    wanted = simplified(name)
+    key = simplified(name)
     for entry in FILES.values():
-        if wanted in {
-            simplified(known) for known in (entry.name, entry.file, entry.file.removesuffix(".mat"), *entry.aliases)
-        }:
+        names = (entry.name, entry.file, entry.file.removesuffix(".mat"), *entry.aliases)
+        if key in map(simplified, names):
             return entry
     return None
 
