@@ -14,9 +14,9 @@ DATA = make_distributions(n_rows=400, n_labels=6, n_features=5, zeros=0.3, rando
 @given(rate=st.floats(0, 1), seed=st.integers(0, 2**32 - 1))
 def test_hidden_rows_are_the_observed_part_divided_by_its_sum(rate, seed):
     D_obs, observed = hide_labels(DATA, rate=rate, random_state=seed)
-    kept = np.where(observed, DATA, 0)
-    assert (kept.sum(axis=1) > 0).all()
-    assert np.allclose(D_obs, kept / kept.sum(axis=1, keepdims=True), rtol=1e-12, atol=0)
+    observed_part = np.where(observed, DATA, 0)
+    assert (observed_part.sum(axis=1) > 0).all()
+    assert np.allclose(D_obs, observed_part / observed_part.sum(axis=1, keepdims=True), rtol=1e-12, atol=0)
 
 
 def test_incomplete_rows_are_left_as_they_are():

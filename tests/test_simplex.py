@@ -19,9 +19,9 @@ def problems(draw, dtype=np.float64):
     D = draw(arrays(dtype, shape, elements=st.floats(-2, 2, width=width)))
     weights = draw(arrays(dtype, shape, elements=st.floats(0, 1, width=width)))
     observed = draw(arrays(bool, shape))
-    kept = draw(arrays(int, shape[0], elements=st.integers(0, shape[1] - 1)))
-    observed[np.arange(shape[0]), kept] = True
-    weights[np.arange(shape[0]), kept] += dtype(0.01)
+    label = draw(arrays(int, shape[0], elements=st.integers(0, shape[1] - 1)))
+    observed[np.arange(shape[0]), label] = True
+    weights[np.arange(shape[0]), label] += dtype(0.01)
     D_obs = np.where(observed, weights, 0).astype(dtype)
     return D, D_obs / D_obs.sum(axis=1, keepdims=True), observed
 
@@ -31,9 +31,11 @@ def assert_restored(D, D_obs, observed, tolerance):
     assert restored.dtype == D.dtype
     assert (restored >= 0).all()
     assert np.allclose(restored.sum(axis=1), 1, rtol=0, atol=tolerance)
-    seen = np.where(observed, restored, 0)
-    assert (seen.sum(axis=1) > 0).all()
-    assert np.allclose(seen / seen.sum(axis=1, keepdims=True), D_obs, rtol=1e3 * tolerance, atol=tolerance)
+    observed_part = np.where(observed, restored, 0)
+    assert (observed_part.sum(axis=1) > 0).all()
+    assert np.allclose(
+        observed_part / observed_part.sum(axis=1, keepdims=True), D_obs, rtol=1e3 * tolerance, atol=tolerance
+    )
 
 
 @given(problems())

@@ -69,8 +69,8 @@ class Method:
         model: Recoverer = self.kind(**self.parameters)
         unknown = [name for name in settings if name not in model.get_params(deep=False)]
         if unknown:
-            known = ", ".join(model.get_params(deep=False))
-            raise ValueError(f"{self.name} has no parameter {unknown[0]!r}; its parameters are {known}.")
+            names = ", ".join(model.get_params(deep=False))
+            raise ValueError(f"{self.name} has no parameter {unknown[0]!r}; its parameters are {names}.")
         model.set_params(**settings)
         grid = {name: values for name, values in self.grid.items() if name not in settings}
         if not grid:

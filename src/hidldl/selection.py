@@ -193,7 +193,7 @@ class Selection:
     def path(self, parameter: str) -> pd.DataFrame:
         """The candidates that differ from the choice in this parameter only, in the order of ``values``.
 
-        Candidates that diverged are left out. The column ``chosen`` tells which of the rest is the choice.
+        Candidates that diverged are left out. The column ``chosen`` marks the choice.
         """
         others = [self.is_chosen(name) for name in self.parameters if name != parameter]
         on_path = np.logical_and.reduce([~self.diverged, *others])

@@ -16,8 +16,8 @@ DATA = make_distributions(n_rows=150, n_features=5, n_labels=4, random_state=0)
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
 def test_it_is_gaussian_naive_bayes_on_the_drawn_pairs(offset, container, monkeypatch):
     X, D = DATA.features + offset, DATA.distributions
-    drawn = random_generator(3).multinomial(D.size, D.ravel() / D.sum())
-    rows, labels = np.divmod(np.repeat(np.arange(D.size), drawn), 4)
+    counts = random_generator(3).multinomial(D.size, D.ravel() / D.sum())
+    rows, labels = np.divmod(np.repeat(np.arange(D.size), counts), 4)
     expected = GaussianNB(var_smoothing=0.1).fit(X[rows], labels).predict_proba(X)
     assert np.allclose(PTBayes(random_state=3).fit(container(X), D).predict(container(X)), expected, atol=1e-6)
     monkeypatch.setattr(ptbayes, "BLOCK_ENTRIES", 40)

@@ -55,6 +55,6 @@ def test_imposed_proportions_are_the_nearest(hidden):
     B = impose_proportions(Y, hidden.D_obs, hidden.observed)
     assert np.array_equal(B[~hidden.observed], Y[~hidden.observed])
     for i in range(len(Y)):
-        seen = hidden.observed[i]
-        best = minimize_scalar(lambda k, i=i, seen=seen: ((k * hidden.D_obs[i] - Y[i])[seen] ** 2).sum()).x
-        assert np.allclose(B[i, seen], best * hidden.D_obs[i, seen], atol=1e-6)
+        mask = hidden.observed[i]
+        best = minimize_scalar(lambda k, i=i, mask=mask: ((k * hidden.D_obs[i] - Y[i])[mask] ** 2).sum()).x
+        assert np.allclose(B[i, mask], best * hidden.D_obs[i, mask], atol=1e-6)

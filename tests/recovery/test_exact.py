@@ -33,11 +33,11 @@ def test_the_objective_is_that_of_an_independent_solver(alpha):
     D, k = cp.Variable(problem.D_obs.shape), cp.Variable((14, 1))
     G = problem.laplacian.toarray()
     root = np.linalg.cholesky(G + 1e-12 * np.eye(len(G))).T
-    seen = problem.observed.astype(float)
+    mask = problem.observed.astype(float)
     constraints = [
         D >= 0,
         cp.sum(D, axis=1) == 1,
-        cp.multiply(seen, D) == cp.multiply(k @ np.ones((1, 4)), problem.D_obs),
+        cp.multiply(mask, D) == cp.multiply(k @ np.ones((1, 4)), problem.D_obs),
     ]
     objective = cp.sum_squares(root @ D) / 2 + alpha * cp.normNuc(D)
     expected = cp.Problem(cp.Minimize(objective), constraints).solve(solver=cp.CLARABEL)
@@ -63,9 +63,9 @@ def test_the_projection_is_the_nearest_feasible_matrix():
     P = problem.project(Y)
     assert np.allclose(P.sum(axis=1), 1)
     assert (P >= 0).all()
-    seen = np.where(problem.observed, P, 0)
-    mass = seen.sum(axis=1, keepdims=True)
-    assert np.allclose(seen, mass * problem.D_obs)
+    observed_part = np.where(problem.observed, P, 0)
+    mass = observed_part.sum(axis=1, keepdims=True)
+    assert np.allclose(observed_part, mass * problem.D_obs)
     # The nearest point of a convex set makes an obtuse angle with every other.
     for _ in range(200):
         other = feasible(problem, rng)
@@ -105,8 +105,8 @@ def test_rows_and_proportions_are_exact(hidden):
     assert np.allclose(D, model.raw_distributions_, atol=1e-12)
     assert (D >= 0).all()
     assert np.allclose(D.sum(axis=1), 1, rtol=0, atol=1e-12)
-    seen = np.where(hidden.observed, D, 0)
-    assert np.allclose(seen / seen.sum(axis=1, keepdims=True), hidden.D_obs, atol=1e-12)
+    observed_part = np.where(hidden.observed, D, 0)
+    assert np.allclose(observed_part / observed_part.sum(axis=1, keepdims=True), hidden.D_obs, atol=1e-12)
 
 
 def test_a_path_starts_each_problem_where_the_last_one_ended(hidden):

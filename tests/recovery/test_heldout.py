@@ -18,24 +18,24 @@ def distance(choice, **target):
 
 
 def test_the_search_walks_to_the_valley():
-    found = search(
+    choice = search(
         losses_from(lambda c: distance(c, nu=16.0, ridge=0.3, width=3.0, prior_rows=4.0)), AXES, Choice(), (True,)
     )
-    assert found == Choice(16.0, 0.3, 3.0, True, 4.0)
+    assert choice == Choice(16.0, 0.3, 3.0, True, 4.0)
 
 
 def test_a_step_that_shows_only_after_two_is_taken():
     plateau = {1024.0: 0.0, 4096.0: 0.0, 16384.0: -1.0}
-    found = search(losses_from(lambda c: plateau.get(c.nu, 1.0)), AXES, Choice(), (True,))
-    assert found.nu == 16384.0
+    choice = search(losses_from(lambda c: plateau.get(c.nu, 1.0)), AXES, Choice(), (True,))
+    assert choice.nu == 16384.0
 
 
 def test_features_as_they_are_get_a_walk_of_their_own():
     def surface(choice):
         return distance(choice, ridge=10.0) if choice.standardize else distance(choice, ridge=0.1) - 1
 
-    found = search(losses_from(surface), AXES, Choice(), (True, False))
-    assert (found.standardize, found.ridge) == (False, 0.1)
+    choice = search(losses_from(surface), AXES, Choice(), (True, False))
+    assert (choice.standardize, choice.ridge) == (False, 0.1)
 
 
 def test_it_starts_again_from_a_model_that_learns_nothing_where_that_is_better():
@@ -43,14 +43,14 @@ def test_it_starts_again_from_a_model_that_learns_nothing_where_that_is_better()
         nothing = choice.nu == LEARNS_NOTHING["nu"] and choice.ridge == LEARNS_NOTHING["ridge"]
         return -10.0 if nothing else distance(choice, nu=1024.0)
 
-    found = search(losses_from(surface), AXES, Choice(), (True,))
-    assert (found.nu, found.ridge) == (LEARNS_NOTHING["nu"], LEARNS_NOTHING["ridge"])
+    choice = search(losses_from(surface), AXES, Choice(), (True,))
+    assert (choice.nu, choice.ridge) == (LEARNS_NOTHING["nu"], LEARNS_NOTHING["ridge"])
 
 
 def test_given_parameters_are_no_axis():
     axes = {name: values for name, values in AXES.items() if name != "nu"}
-    found = search(losses_from(lambda c: distance(c, ridge=1.0, nu=4.0)), axes, Choice(nu=300.0), (True,))
-    assert (found.nu, found.ridge) == (300.0, 1.0)
+    choice = search(losses_from(lambda c: distance(c, ridge=1.0, nu=4.0)), axes, Choice(nu=300.0), (True,))
+    assert (choice.nu, choice.ridge) == (300.0, 1.0)
 
 
 @pytest.fixture(scope="module")

@@ -33,8 +33,8 @@ def test_hidden_mass_and_scaling_share_the_row(hidden):
 def test_without_the_constraint_proportions_go_and_the_simplex_stays(hidden):
     D = fitted(hidden, constraint=False).distributions_
     assert np.allclose(D.sum(axis=1), 1)
-    kept = np.where(hidden.observed, D, 0)
-    assert np.abs(kept / kept.sum(axis=1, keepdims=True) - hidden.D_obs).max() > 0.01
+    observed_part = np.where(hidden.observed, D, 0)
+    assert np.abs(observed_part / observed_part.sum(axis=1, keepdims=True) - hidden.D_obs).max() > 0.01
 
 
 def test_recovery_beats_what_was_handed_in_and_the_mean():

@@ -33,17 +33,17 @@ def test_the_mode_minimises_the_loss(problem, nu):
     root, S, mean, scale, shares, observed = problem
     weights, *_ = solve(S, mean, scale, shares, observed, nu)
     for i in range(len(mean)):
-        seen = observed[i]
+        mask = observed[i]
 
-        def loss(y, i=i, seen=seen):
+        def loss(y, i=i, mask=mask):
             z = mean[i] + np.sqrt(scale[i]) * root @ y
-            return y @ y / 2 + nu * (logsumexp(z[seen]) - shares[i, seen] @ z[seen])
+            return y @ y / 2 + nu * (logsumexp(z[mask]) - shares[i, mask] @ z[mask])
 
-        found = mean[i] + scale[i] * S @ weights[i]
-        y = np.linalg.lstsq(np.sqrt(scale[i]) * root, found - mean[i], rcond=None)[0]
+        mode = mean[i] + scale[i] * S @ weights[i]
+        y = np.linalg.lstsq(np.sqrt(scale[i]) * root, mode - mean[i], rcond=None)[0]
         best = minimize(loss, y + 0.01, method="BFGS", options={"gtol": 1e-9})
         assert loss(y) <= best.fun + 1e-8 * abs(best.fun)
-        assert (weights[i][~seen] == 0).all()
+        assert (weights[i][~mask] == 0).all()
 
 
 def posterior_covariance(S, t, p, observed, nu):

@@ -80,12 +80,12 @@ def test_wrong_grids_and_measures_are_named(problem):
 
 def test_the_rows_are_those_of_the_chosen_recoverer_whatever_the_grid(problem):
     X, _, D_obs, observed = problem
-    given = HidLDL(constraint=False, max_iter=20)
-    model = SelfTuned(given, {"constraint": [True]}, measure="chebyshev", random_state=0).fit(X, D_obs, observed)
+    recoverer = HidLDL(constraint=False, max_iter=20)
+    model = SelfTuned(recoverer, {"constraint": [True]}, measure="chebyshev", random_state=0).fit(X, D_obs, observed)
     assert model.selection_.chosen == {"constraint": True}
     assert np.allclose(model.distributions_, model.recoverer_.distributions_)
-    seen = np.where(observed, model.distributions_, 0)
-    assert np.allclose(seen / seen.sum(axis=1, keepdims=True), D_obs)
+    observed_part = np.where(observed, model.distributions_, 0)
+    assert np.allclose(observed_part / observed_part.sum(axis=1, keepdims=True), D_obs)
 
 
 def test_a_list_of_grids_names_every_parameter_of_every_candidate(problem):
@@ -106,13 +106,13 @@ def test_sigma_auto_is_the_median_distance_between_neighbours(problem):
     X, _, D_obs, observed = problem
     model = HidLDL(sigma="auto").fit(50 * X, D_obs, observed)
     assert model.sigma_ == pytest.approx(50 * HidLDL(sigma="auto").fit(X, D_obs, observed).sigma_)
-    given = HidLDL(sigma=model.sigma_).fit(50 * X, D_obs, observed)
-    assert np.array_equal(model.raw_distributions_, given.raw_distributions_)
+    same = HidLDL(sigma=model.sigma_).fit(50 * X, D_obs, observed)
+    assert np.array_equal(model.raw_distributions_, same.raw_distributions_)
 
 
 def test_a_tuned_recoverer_can_do_what_the_recoverer_can(hidden):
-    given = {"ridge": 10.0, "width": 1.0, "standardize": True, "prior_rows": 1.0}
-    inner = BayesHidLDL(nu=64.0, **given, random_state=0)
+    settings = {"ridge": 10.0, "width": 1.0, "standardize": True, "prior_rows": 1.0}
+    inner = BayesHidLDL(nu=64.0, **settings, random_state=0)
     tuned = SelfTuned(inner, {"nu": [64.0]}, random_state=0)
     assert tuned.has_intervals
     assert not SelfTuned(HidLDL(constraint=False)).keeps_proportions

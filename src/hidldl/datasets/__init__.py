@@ -1,1 +1,1 @@
-"""Datasets: the paper's files, generated and packaged data, and tables of one's own."""
+"""Datasets: the paper's files, generated data and packaged data."""

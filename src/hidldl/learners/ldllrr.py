@@ -8,7 +8,7 @@ from hidldl.randomness import RandomState
 from hidldl.validation import check_number
 
 FEW_LABELS = 32
-"""Up to so many labels, each pair is taken once, by a matrix of pairs; with more, both orders, by broadcasting."""
+"""Up to this many labels, each pair is taken once, by a matrix of pairs; with more, both orders, by broadcasting."""
 SMALL_BLOCK, LARGE_BLOCK = 2**14, 2**20
 """Entries at a time: what fits the cache, and what bounds memory, however many rows there are."""
 

@@ -13,7 +13,7 @@ from hidldl.randomness import RandomState, random_generator
 from hidldl.validation import check_number
 
 BLOCK_ENTRIES = 2**22
-"""Features are made dense and centred for so many entries at a time."""
+"""Features are made dense and centred for this many entries at a time."""
 
 
 class PTBayes(Learner):

@@ -13,10 +13,10 @@ from hidldl.randomness import RandomState, random_generator
 from hidldl.validation import check_number
 
 REACH_OF_NODES = {4: 3e-3, 6: 0.04, 8: 0.2, 12: 1.0, 16: 2.0}
-"""With so many nodes, exp(t s) is interpolated to 1e-11 while |t| times half the range of s is at most this."""
+"""By number of nodes: exp(t s) is interpolated to 1e-11 while |t| times half the range of s is at most this."""
 NEWTON_STEPS = 50
 BLOCK_ENTRIES = 2**22
-"""Sums over rows are taken for so many entries at a time, so that memory stays bounded for many rows."""
+"""Sums over rows are taken for this many entries at a time, so that memory stays bounded for many rows."""
 
 
 class SAIIS(Learner):

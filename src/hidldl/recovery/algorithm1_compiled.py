@@ -52,21 +52,21 @@ def solve(
     tiles, labels = (Y, W, shares, mask), (0,) * n_labels
     low_rank_gaps: list[float] = []
     proportion_gaps: list[float] = []
-    for finished in range(max_iter + 1):
+    for n_iter in range(max_iter + 1):
 
-        def task(k: int, first: bool = finished == 0, D: FloatArray = D, D_next: FloatArray = D_next) -> None:
+        def task(k: int, first: bool = n_iter == 0, D: FloatArray = D, D_next: FloatArray = D_next) -> None:
             span, steps = (blocks[k].start, blocks[k].stop), (number(rho), number(step))
             sweep(span, graph, D, D_next, labels, tiles, M, *steps, first, constraint, grams[k], gaps[k])
 
         for_each(mapper, task, range(len(blocks)))
-        if finished:
+        if n_iter:
             low_rank, proportions = gaps.max(axis=0)
             low_rank_gaps.append(float(low_rank))
             if constraint:
                 proportion_gaps.append(float(proportions))
             converged = bool(max(low_rank, proportions) < tol)
-            if converged or finished == max_iter:
-                return Solution(D, history_of(low_rank_gaps, proportion_gaps), converged, finished)
+            if converged or n_iter == max_iter:
+                return Solution(D, history_of(low_rank_gaps, proportion_gaps), converged, n_iter)
         M[:] = shrinkage(grams.sum(axis=0), alpha / rho)
         D, D_next = D_next, D
     raise AssertionError("the last sweep returns")

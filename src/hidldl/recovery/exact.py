@@ -4,8 +4,8 @@ The problem is convex. With k_i and the hidden shares of row i as unknowns, each
 k_i + sum of hidden = 1, onto which a weighted projection maps; the trace norm is the largest inner product with a
 matrix Z whose spectral norm is at most alpha. Condat's and Vũ's primal-dual method needs one sparse product, one
 projection and one m × m eigenproblem per iteration. For any D and Z that are feasible, a row's least inner product with
-a linear function over its simplex is at a vertex, so a bound below the optimum costs no more than a look at each row:
-the distance to it is the duality gap, and certifies the answer.
+a linear function over its simplex is at a vertex, so a lower bound of the optimum needs only one pass over the rows.
+The distance to it is the duality gap, which certifies the result.
 """
 
 from dataclasses import dataclass

@@ -34,7 +34,7 @@ SPREADS = (0.05, 20.0)
 SPREAD_PRECISION = 1.05
 N_CALIBRATION_DRAWS = 400
 CALIBRATION_PLAYS = 1500
-"""Labels hidden again that are enough to tell a coverage to within a percent."""
+"""Labels to hide again: enough to estimate a coverage to within a percent."""
 
 
 @dataclass(frozen=True)
