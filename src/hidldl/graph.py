@@ -56,7 +56,7 @@ def weighted_graph(neighbors: Neighbors, sigma: float) -> sparse.csr_array:
 
 def nearest_neighbors(X: Any, n_neighbors: int, search: Search = "exact") -> Neighbors:
     """The nearest other rows of each row; "auto" searches exactly up to a hundred thousand rows."""
-    approximate = search == "approximate" or (search == "auto" and X.shape[0] > EXACT_UP_TO)
+    approximate = resolved_search(search, X.shape[0]) == "approximate"
     if not sparse.issparse(X):
         # A search may expand |x - y|², which loses digits where features have a large common offset. So centre first,
         # and compute the distances of the neighbours from differences.
@@ -70,6 +70,13 @@ def nearest_neighbors(X: Any, n_neighbors: int, search: Search = "exact") -> Nei
         return _approximate_neighbors(X, n_neighbors, explicit=search == "approximate")
     distances, indices = NearestNeighbors(n_neighbors=n_neighbors).fit(X).kneighbors()
     return Neighbors(distances if sparse.issparse(X) else _distances(X, indices), indices, 1.0)
+
+
+def resolved_search(search: Search, n_rows: int) -> Search:
+    """The search for this many rows: "exact" or "approximate"."""
+    if search != "auto":
+        return search
+    return "approximate" if n_rows > EXACT_UP_TO else "exact"
 
 
 def _distances(X: FloatArray, indices: IntArray) -> FloatArray:

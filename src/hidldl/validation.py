@@ -194,7 +194,7 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> FloatArray:
     if (weight < 0).any():
         raise ValueError(f"sample_weight is negative in row {int((weight < 0).argmax())}; give weights of 0 or more.")
     if not weight.any():
-        raise ValueError("sample_weight is 0 in every row; give at least one row a positive weight.")
+        raise ValueError("sample_weight is zero in every row; give at least one row a positive weight.")
     return np.asarray(weight)
 
 

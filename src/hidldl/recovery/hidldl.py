@@ -17,6 +17,7 @@ from hidldl.graph import (
     locality_order,
     nearest_neighbors,
     reordered,
+    resolved_search,
     typical_distance,
     weighted_graph,
 )
@@ -106,7 +107,7 @@ class HidLDL(Recoverer):
         The coefficients k_i, 1 - ``hidden_mass_``.
     observed_ : boolean array or DataFrame of shape (n, m)
         Which shares were observed.
-    alpha_, sigma_ : float
+    alpha_, sigma_, neighbor_search_ : float, float and str
         The parameters, as given or as chosen.
     neighbor_recall_ : float
         Share of the true neighbours that the search found, measured on a sample of rows; 1 if it was exact.
@@ -224,6 +225,7 @@ class HidLDL(Recoverer):
         return _Graph(reordered(laplacian, order), order, sigma, neighbors.recall)
 
     def _recover(self, prepared: _Graph, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
+        self.neighbor_search_ = resolved_search(self.neighbor_search, len(D_obs))
         self.sigma_, self.neighbor_recall_ = prepared.sigma, prepared.recall
         self.alpha_, self.selection_ = self._choose_alpha(prepared, D_obs, observed)
         solution = self._solve(prepared, D_obs, observed, self.alpha_)
