@@ -23,6 +23,7 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx_click",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
