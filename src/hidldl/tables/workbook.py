@@ -17,9 +17,10 @@ MOST_TEXT_BYTES = 256 * 2**20
 MOST_ROWS = 1_048_576
 _FORMULA_BYTES = 2**20
 # A cell with a formula and no value, which a spreadsheet program has never computed; a computed text may be empty.
+# Nothing in it reaches over the next "<" or gives back what it took, so that it takes no longer than the text is long.
 _UNCOMPUTED = re.compile(
-    rb"<(?:\w+:)?c\s(?![^>]*\bt=.str.)([^>]*)>\s*<(?:\w+:)?f\b[^<]*(?:</(?:\w+:)?f>\s*)?"
-    rb"(?:<(?:\w+:)?v\s*/>|<(?:\w+:)?v>\s*</(?:\w+:)?v>)?\s*</(?:\w+:)?c>"
+    rb"<(?:\w++:)?c\s(?![^<>]*\bt=.str.)([^<>]*+)>\s*+<(?:\w++:)?f\b[^<]*+(?:</(?:\w++:)?f>\s*+)?"
+    rb"(?:<(?:\w++:)?v\s*+/>|<(?:\w++:)?v>\s*+</(?:\w++:)?v>)?\s*+</(?:\w++:)?c>"
 )
 
 
@@ -84,14 +85,25 @@ def _choose(sheets: list[Any], name: str, wanted: str | None) -> Any:
 def _filled_rows(sheet: Any, name: str) -> Iterator[tuple[int, list[Any]]]:
     """The rows that are not empty, each with its number, without the empty cells at its end."""
     sheet.reset_dimensions()  # the size that a sheet declares may be any
+    n_cells = n_filled = 0
     for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
         if number > MOST_ROWS:
             raise TableError(f"{name} has more than {MOST_ROWS:,} rows, which no sheet can; save the table as .csv.")
         cells = list(row)
+        n_cells, n_filled = n_cells + len(cells), n_filled + len(cells) - cells.count(None)
+        _refuse_sparse(n_cells, n_filled, name)
         while cells and cells[-1] in (None, ""):
             cells.pop()
         if cells:
             yield number, cells
+
+
+def _refuse_sparse(n_cells: int, n_filled: int, name: str) -> None:
+    """An empty cell takes no room in a workbook, but a byte in what is written of it."""
+    if n_cells > max(HARMLESS_BYTES, MOST_EXPANSION * n_filled):
+        raise TableError(
+            f"{name} spreads {n_filled:,} values over {n_cells:,} cells, as a trap would; save it as .csv."
+        )
 
 
 def _rows(sheet: Any, name: str) -> Iterator[list[Any]]:
@@ -100,6 +112,7 @@ def _rows(sheet: Any, name: str) -> Iterator[list[Any]]:
     if first is None:
         raise TableError(f"sheet {quoted(sheet.title)} of {name} is empty.")
     before, header = first
+    top, n_filled = before, len(header)
     yield header
     for number, cells in rows:
         if len(cells) > len(header):
@@ -107,6 +120,8 @@ def _rows(sheet: Any, name: str) -> Iterator[list[Any]]:
                 f"row {number} of sheet {quoted(sheet.title)} in {name} has {len(cells)} cells, but the header "
                 f"{len(header)}; name every column in the first row."
             )
+        n_filled += len(cells) - cells.count(None)
+        _refuse_sparse((number - top) * len(header), n_filled, name)
         # Empty rows within the table stay, so that row numbers are those that the spreadsheet shows.
         yield from ([None] * len(header) for _ in range(before + 1, number))
         yield cells + [None] * (len(header) - len(cells))
