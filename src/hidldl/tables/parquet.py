@@ -20,6 +20,7 @@ class Parquet:
 
     def __init__(self, path: Path, name: str) -> None:
         self.path, self.name = path, name
+        self.notes: list[str] = []
         with self._opened() as file:
             schema = file.schema_arrow
             stored = _without_index_names(schema, name)
@@ -111,6 +112,7 @@ def _column(array: Any, *, as_text: bool, name: str) -> Any:
     from pyarrow import compute, types
 
     if types.is_dictionary(array.type):
+        array.validate(full=True)  # in a damaged file, cells may point beyond the dictionary
         if _is_text(array.type.value_type):
             longest = compute.max(compute.binary_length(array.dictionary)).as_py() or 0
             if longest > LONGEST_CELL:
