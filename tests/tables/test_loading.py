@@ -113,10 +113,9 @@ def test_times_are_not_numbers(tmp_path, table):
         load_table(tmp_path / "t.parquet", labels="is_*", index="id")
 
 
-def test_other_encodings_and_separators_are_told(tmp_path, table):
+def test_other_encodings_and_separators(tmp_path, table):
     (tmp_path / "latin.csv").write_bytes("größe,y1,y2\n1,0.5,0.5\n".encode("latin-1"))
-    with pytest.raises(ValueError, match=r"the header of latin\.csv is not text in UTF-8"):
-        load_table(tmp_path / "latin.csv", labels="y*")
+    assert load_table(tmp_path / "latin.csv", labels="y*").feature_names == ("größe",)
     table.to_csv(tmp_path / "semicolons.csv", sep=";", index=False)
     assert load_table(tmp_path / "semicolons.csv", labels="is_*", index="id").feature_names == ("size", "age")
     table.to_csv(tmp_path / "semicolons.tsv", sep=";", index=False)

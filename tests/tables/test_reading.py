@@ -1,11 +1,14 @@
 """A user's table, from any file to checked columns."""
 
 import bz2
+import csv
 import gzip
 import io
 import lzma
+import re
 import sys
 import tempfile
+import time
 import tracemalloc
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,8 +21,8 @@ from hypothesis import strategies as st
 
 import malformed
 from hidldl.errors import TableError
-from hidldl.tables import delimited, sources
-from hidldl.tables.reading import Table, open_table
+from hidldl.tables import delimited, sources, workbook
+from hidldl.tables.reading import Table, open_table, table_of
 from malformed import GOOD, MALFORMED
 
 
@@ -145,7 +148,7 @@ def test_an_error_names_its_row_wherever_the_blocks_end(tmp_path, monkeypatch):
         with pytest.raises(TableError, match=r"row 7 of table\.csv has 3 fields, but the header 5 names"):
             opened(tmp_path, text).scan()
         with pytest.raises(TableError, match=r"row 7 of table\.csv is not text in UTF-8; save it as UTF-8"):
-            opened(tmp_path, GOOD.encode() + b"0.3,\xff" + GOOD.encode()).scan()
+            opened(tmp_path, GOOD.encode() + "é".encode() + b"0.3,\xff" + GOOD.encode()).scan()
 
 
 def test_missing_cells(tmp_path):
@@ -159,7 +162,7 @@ def test_missing_cells(tmp_path):
 
 def test_the_cell_that_is_no_number_is_found(tmp_path):
     rows = "".join(f"{i},{i},{i}%,a{i},{i % 2}\n" for i in range(9))
-    table = opened(tmp_path, f"whole,hidden,percent,text,truth\n{rows}1,many,9%,b,true\n2,inf,9%,c,FALSE\n")
+    table = opened(tmp_path, f"whole,hidden,percent,text,truth\n{rows}1,many,9,b,true\n2,inf,9%,c,FALSE\n")
     whole, hidden, percent, text, truth = table.scan()
     assert (whole.kind, whole.odd_row) == ("number", None)
     assert (hidden.kind, hidden.odd_row, hidden.odd_value) == ("text", 10, "many")
@@ -176,11 +179,175 @@ def test_infinite_numbers_are_none(tmp_path):
 
 def test_decimal_commas(tmp_path):
     table = opened(tmp_path, "id;x;y\n1,0;0,25;1.234,5\n2,0;1;7\n")
-    assert table.read(as_text=["id"]).to_numpy().tolist() == [["1,0", 0.25, "1.234,5"], ["2,0", 1, "7"]]
-    mixed = opened(tmp_path, "x;y\n0,25;0.5\n1;0.5\n").scan()
-    assert [column.kind for column in mixed] == ["text", "number"]
+    assert table.read(as_text=["id"]).to_numpy().tolist() == [["1,0", 0.25, 1234.5], ["2,0", 1, 7]]
+    mixed = opened(tmp_path, "x;y\n0,25;0.5\n1;0.5\n")
+    assert mixed.read().to_numpy().tolist() == [[0.25, 0.5], [1, 0.5]]
     thousands = opened(tmp_path, "x;y\n1,234;2\n5,678;2\n").scan()[0]
     assert (thousands.kind, thousands.odd_value) == ("text", "1,234")
+
+
+NOTATIONS = {
+    "per cent": (["45%", "5.5 %", "0", "", "?"], [45, 5.5, 0, np.nan, np.nan]),
+    "per cent and decimal commas": (["45,5%", "5 %"], [45.5, 5]),
+    "decimal commas": (["0,45", "1", "1,234"], [0.45, 1, 1.234]),
+    "commas between thousands": (["1,234", "12.5", "7"], [1234, 12.5, 7]),
+    "commas between thousands twice": (["1,234", "1,234,567"], [1234, 1234567]),
+    "spaces between thousands": (["1 234", "12\u00a0345", "1\u202f234,5", "-7"], [1234, 12345, 1234.5, -7]),
+    "apostrophes between thousands": (["1'234.5", "1’234", "12"], [1234.5, 1234, 12]),
+    "points between thousands": (["1.234,5", "1.234", "3"], [1234.5, 1234, 3]),
+}
+
+
+@pytest.mark.parametrize("name", NOTATIONS)
+def test_numbers_that_can_be_read_in_one_way_only(tmp_path, name, monkeypatch):
+    cells, numbers = NOTATIONS[name]
+    monkeypatch.setattr(delimited, "CHUNK_BYTES", 1)  # a row to a piece: each is read as the whole column is
+    frame = pd.DataFrame({"id": [f"r{i}" for i in range(len(cells))], "n": cells})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    for table in (open_table(tmp_path / "t.csv"), open_table(tmp_path / "t.parquet"), table_of(frame)):
+        column = table.scan()[1]
+        assert column.kind == "number"
+        assert (column.minimum, column.maximum) == (np.nanmin(numbers), np.nanmax(numbers))
+        assert table.read()["n"].tolist() == pytest.approx(numbers, nan_ok=True)
+        assert table.first_rows["n"].tolist() == pytest.approx(numbers, nan_ok=True)
+        assert table.read(as_text=["n"])["n"].fillna("").tolist() == cells
+        note = table.notes[-1]
+        assert re.fullmatch(r"(.*) in column 'n' is read as [\d.]+", note), note
+
+
+@pytest.mark.parametrize(
+    "cells", [["1,234", "5"], ["1,234", "1.234"], ["45%", "0.4"], ["0,5", "0.5"], ["1,23,4", "1"], ["1 23", "4"]]
+)
+def test_numbers_that_can_be_read_in_two_ways_or_none_are_text(tmp_path, cells):
+    table = table_of(pd.DataFrame({"n": cells}))
+    assert table.scan()[0].kind == "text"
+    assert table.read()["n"].tolist() == cells
+    assert not table.notes
+
+
+def test_words_for_missing_numbers(tmp_path):
+    words = ["?", "-", ".", "--", "..", "missing", "Unknown", "n.a."]
+    table = opened(tmp_path, "x,genre,few\n" + "".join(f"{word},{word},?\n" for word in words) + "0.5,drama,?\n")
+    number, text, few = table.scan()
+    assert (number.kind, number.n_missing, number.n_distinct) == ("number", len(words), 1)
+    assert number.words == tuple(sorted(words))
+    assert (text.kind, text.n_missing, text.n_distinct) == ("text", 0, len(words) + 1)
+    assert few.kind == "text"  # nothing says that it is about numbers
+    assert table.read()["x"].notna().tolist() == [False] * len(words) + [True]
+    assert table.read()["genre"].tolist() == [*words, "drama"]
+    assert "'?' in column 'x' is read as missing" in table.notes
+
+
+def test_words_that_the_user_gives(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y,z\n1,0.5,gone\ngone,0.5,gone\n999,?,gone\n")
+    assert [column.kind for column in open_table(path).scan()] == ["text", "number", "text"]
+    frame = pd.read_csv(path, dtype=str)
+    for table in (open_table(path, missing=["gone"]), table_of(frame, missing=["gone"]), open_table(path)):
+        table.scan()
+        table.read_as_missing(["gone"])
+        assert [column.kind for column in table.scan()] == ["number", "number", "empty"]
+        assert table.read()["x"].tolist() == pytest.approx([1, np.nan, 999], nan_ok=True)
+        assert "'gone' in columns 'x', 'z' is read as missing" in table.notes
+
+
+ENCODED = "größe,naïve,Preis in €\nÄußerung,crème brûlée,1\nstraße,déjà vu,2\n"
+
+
+@pytest.mark.parametrize(
+    ("codec", "text", "name"),
+    [
+        ("cp1252", ENCODED, "Windows-1252"),
+        ("latin-1", ENCODED.replace("€", "£"), "Windows-1252"),  # the same where both have letters
+        ("mac-roman", ENCODED, "Mac Roman"),
+        ("utf-16-le", ENCODED, "UTF-16"),
+        ("utf-16-be", ENCODED, "UTF-16"),
+        ("shift-jis", "名前,幸福,恐怖\n太郎さん,0.5,0.5\n花子さん,1,0\n", "Shift JIS"),
+    ],
+)
+@pytest.mark.parametrize("size", [64, 10**6])
+def test_other_encodings_are_recognised_and_noted(tmp_path, monkeypatch, codec, text, name, size):
+    monkeypatch.setattr(sources, "BLOCK_BYTES", size)
+    monkeypatch.setattr(delimited, "SMALL_BYTES", 0)
+    table = opened(tmp_path, text.encode(codec))
+    expected = pd.read_csv(io.StringIO(text))
+    assert table.columns == tuple(expected.columns)
+    assert table.read().to_numpy().tolist() == expected.to_numpy().tolist()
+    assert table.notes == [f"the text is not in UTF-8; {name} is assumed, so look at its special characters"]
+
+
+def test_an_encoding_that_shows_late_is_recognised(tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited, "SMALL_BYTES", 0)
+    monkeypatch.setattr(delimited, "SAMPLE_BYTES", 1000)
+    monkeypatch.setattr(sources, "BLOCK_BYTES", 999)
+    text = "x,word\n" + "1,plain\n" * 1000 + "2,größe\n"
+    table = opened(tmp_path, text.encode("cp1252"))
+    assert table.read()["word"].iloc[-1] == "größe"
+    assert table.n_rows == 1001
+    assert len(table.notes) == 1
+
+
+def test_a_byte_order_mark_is_one_at_the_beginning_of_the_file_only(tmp_path):
+    rows = [f"\ufeffa{i}" for i in range(5)]
+    table = opened(tmp_path, "\ufeffword,x\n" + "".join(f"{word},1\n" for word in rows))
+    assert table.columns == ("word", "x")
+    for size in (1, 2, 5):
+        chunks = table.chunks(rows=size)
+        assert [word for chunk in chunks for word in chunk["word"]] == rows
+
+
+TITLES = ["Shares of 2024\n", "Shares\nby hand\n\n", "# by hand\n", "sep=,\n", "Shares,,,,\n"]
+
+
+@pytest.mark.parametrize("title", TITLES)
+def test_titles_above_the_header_are_skipped_and_noted(tmp_path, title):
+    table = opened(tmp_path, title + GOOD)
+    assert table.read().to_numpy() == pytest.approx(malformed.frame().to_numpy())
+    assert re.match(
+        r"the first (row|2 rows) \('.*'\) (is a title|are titles) and skipped; .*header_row", table.notes[0]
+    )
+
+
+def test_a_title_in_a_sheet_is_skipped_and_noted(tmp_path):
+    table = opened(tmp_path, malformed.workbook(malformed.with_title), "t.xlsx")
+    assert table.read().to_numpy() == pytest.approx(malformed.frame().to_numpy())
+    assert table.notes[0].startswith("the first row ('Shares') is a title")
+
+
+def test_what_is_no_title(tmp_path):
+    assert opened(tmp_path, ",x\na,1\nb,2\n").columns == ("", "x")
+    assert opened(tmp_path, "word\nplain\n").columns == ("word",)
+    with pytest.raises(TableError, match=r"row 2 of table\.csv has 2 fields, but the header 1 name"):
+        opened(tmp_path, "remark\nfine\nfine, thanks\nfine\nfine\n").scan()
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.xlsx"])
+def test_the_row_of_the_header_may_be_named(tmp_path, name):
+    rows = [["By hand", "2024", "", ""], ["", "Emotion", "", "Size"], ["id", "joy", "fear", ""], ["a", 0.5, 0.25, 7]]
+    pd.DataFrame(rows).to_csv(tmp_path / "t.csv", header=False, index=False)
+    pd.DataFrame(rows).replace("", None).to_excel(tmp_path / "t.xlsx", header=False, index=False)
+    with pytest.raises(
+        TableError, match=r"column 3 of .* has no name; .*header_row|row 2 .* but the header 2; .*header_row"
+    ):
+        open_table(tmp_path / name).scan()
+    with open_table(tmp_path / name, header_row="2-3") as table:
+        assert table.columns == ("id", "Emotion joy", "Emotion fear", "Size")
+        assert table.read().to_numpy().tolist() == [["a", 0.5, 0.25, 7]]
+        assert not table.notes
+    with pytest.raises(TableError, match=r"row 9 of .*holds no column names"):
+        open_table(tmp_path / name, header_row=9)
+    for wrong in (0, -1, "2-1", "b", "1-99"):
+        with pytest.raises(TableError, match="must be the number of a row"):
+            open_table(tmp_path / name, header_row=wrong)
+
+
+def test_named_header_rows_may_hold_numbers(tmp_path):
+    (tmp_path / "t.csv").write_text("Votes\n2019,2024\n5,6\n")
+    assert open_table(tmp_path / "t.csv", header_row=2).columns == ("2019", "2024")
+    malformed.frame().to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(TableError, match="leave out the row of the header"):
+        open_table(tmp_path / "t.parquet", header_row=1)
 
 
 def test_a_column_that_turns_to_text_late_is_text_from_the_beginning(tmp_path):
@@ -259,6 +426,54 @@ def test_without_a_package_the_error_names_the_extra(tmp_path, monkeypatch, modu
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=r"pip install 'hidldl\["):
         open_table(tmp_path / name)
+
+
+def test_xml_is_searched_in_linear_time(tmp_path):
+    pieces = (b"<c ", b"<c t=", b"<c r='A1'><f>", b"<c ><f></f>" + b" " * 9, b"<a:", b"<c r=" + b"A" * 99)
+    for piece in pieces:
+        comment = b"<!-- " + piece * (200_000 // len(piece)) + b" -->"
+        content = malformed.workbook_with(malformed.SHEET, lambda xml, comment=comment: xml + comment)
+        assert len(content) < 20_000
+        started = time.perf_counter()
+        assert opened(tmp_path, content, "t.xlsx").n_rows == 6
+        assert time.perf_counter() - started < 2
+    spaces = b"<c ><f></f>" + b" " * 200_000
+    started = time.perf_counter()
+    assert workbook._UNCOMPUTED.search(spaces) is None
+    assert time.perf_counter() - started < 1
+
+
+def test_empty_cells_are_not_written_out_without_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    content = malformed.sparse_workbook()
+    assert len(content) < 100_000
+    written = []
+    writer = csv.writer
+
+    def counted(file):
+        return SimpleNamespace(writerows=lambda rows: writer(file).writerows(written.append(1) or row for row in rows))
+
+    monkeypatch.setattr(workbook.csv, "writer", counted)
+    with pytest.raises(TableError, match="as a trap would"):
+        opened(tmp_path, content, "t.xlsx")
+    assert len(written) == 1  # the header
+    monkeypatch.setattr(workbook, "HARMLESS_BYTES", 10**5)
+    far = "".join(f'<row r="{i}"><c r="XFD{i}"><v>1</v></c></row>' for i in range(1, 100))
+    with pytest.raises(TableError, match="spreads 7 values over 114,688 cells"):
+        opened(tmp_path, malformed.sheet_of(far), "t.xlsx")
+
+
+def test_damage_to_any_byte_of_a_parquet_file_is_told(tmp_path):
+    """Also where cells point beyond the dictionary of their texts, which pyarrow does not check."""
+    content = malformed.parquet(malformed.arrow(word=["a", "b", "c", "b"] * 5), compression="none")
+    messages = []
+    for at in range(4, len(content)):
+        try:
+            table = opened(tmp_path, malformed.flipped(content, at), "t.parquet")
+            assert len(table.read()) == table.n_rows
+        except TableError as error:
+            messages.append(str(error))
+    assert any("out of bounds" in message for message in messages)
 
 
 @pytest.mark.parametrize("name", [name for name in MALFORMED if "bomb" in name or "swallows" in name])

@@ -1,8 +1,7 @@
 """What the columns of a table hold: which cells are missing, which are numbers, and the summary of a whole column."""
 
-import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -10,19 +9,45 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hidldl.errors import TableError
+from hidldl.tables.notation import Candidates, Notation, is_number_like
 
-# What pandas reads as missing; cells of white space only are missing too. A single "-" is text.
+# What pandas reads as missing; cells of white space only are missing too.
 # fmt: off
 MISSING = frozenset([
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
     "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
 ])
 # fmt: on
+# What people write for a missing number, in any case; elsewhere than among numbers it is text.
+MARK_WORDS = frozenset(
+    ["?", "-", "--", "–", "—", ".", "..", "...", "…", "na", "n.a", "n.a.", "missing", "unknown", "hidden"]
+)
+_LONGEST_MARK = max(map(len, MARK_WORDS))
 MOST_DISTINCT = 1000
 MOSTLY = 0.8
 _TRUTHS = {"True": "1", "TRUE": "1", "true": "1", "False": "0", "FALSE": "0", "false": "0"}
-# Numbers in a writing that is not read, since it can be read in two ways: 45%, 1,234.5, 1 234, 0,45.
-_NUMBER_LIKE = re.compile(r"[-+]?(?:\d+(?:\.\d+)?\s?%|\d+,\d+\s?%?|\d{1,3}(?:[,' \u00a0\u202f]\d{3})+(?:\.\d+)?)")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the cells of a table are read.
+
+    ``words`` mark missing cells wherever they stand. ``notations`` are those of columns, by number, whose numbers are
+    not written as elsewhere in the table.
+    """
+
+    decimal: str = "."
+    words: frozenset[str] = frozenset()
+    notations: Mapping[int, Notation] = field(default_factory=dict)
+
+    @property
+    def plain(self) -> Notation:
+        """The notation of all other columns."""
+        return Notation(self.decimal)
+
+    def examine(self, column: "pd.Series[Any]", j: int) -> "Cells":
+        """Look at the cells of column number j."""
+        return examine(column, self.notations.get(j, self.plain), self.words)
 
 
 @dataclass(frozen=True)
@@ -36,7 +61,8 @@ class Column:
     kind : {"number", "text", "empty"}
         "number" where every cell that is not missing is a finite number, or true or false (1 and 0). Dates are text.
     n_missing : int
-        Cells that are empty, white space, or one of the words in `MISSING`.
+        Cells that are empty, white space, one of the words in `MISSING` or one that the user gives; in a column of
+        numbers also the words in `MARK_WORDS`.
     n_distinct : int
         Different cells, at most `MOST_DISTINCT`. Two ways of writing one number count once.
     n_zero : int
@@ -46,8 +72,14 @@ class Column:
     whole : bool
         Whether the kind is "number" and all are whole.
     odd_row, odd_value : int and str, optional
-        In a text column that is mostly numbers, or numbers in a writing that is not read ("45%", "1,234", "inf"): the
+        In a text column that is mostly numbers, or numbers that can be read in two ways ("1,234") or are infinite: the
         first cell that is not a number.
+    words : tuple of str
+        The words of `MARK_WORDS` and of the user that stand for missing cells here.
+    notation : Notation, optional
+        How the numbers are written, where it is not as elsewhere in the table.
+    example : str, optional
+        One of them as it is written.
     """
 
     name: str
@@ -60,6 +92,9 @@ class Column:
     whole: bool
     odd_row: int | None = None
     odd_value: str | None = None
+    words: tuple[str, ...] = ()
+    notation: Notation | None = None
+    example: str | None = None
 
 
 @dataclass(frozen=True)
@@ -70,61 +105,67 @@ class Cells:
     texts: NDArray[np.object_]
     numbers: NDArray[np.float64]
     missing: NDArray[np.bool_]
-    number_like: NDArray[np.bool_]
+    marks: NDArray[np.bool_]
+    """Which would be missing in a column of numbers."""
+    words: frozenset[str]
+    """Those of the user's words that occur."""
 
     @property
     def odd(self) -> NDArray[np.bool_]:
-        """Which of the different cells are neither missing nor finite numbers."""
-        return ~self.missing & ~np.isfinite(self.numbers)
+        """Which of the different cells are neither missing nor marks nor finite numbers."""
+        return ~self.missing & ~self.marks & ~np.isfinite(self.numbers)
 
 
-def examine(column: "pd.Series[Any]", decimal: str = ".") -> Cells:
+def examine(column: "pd.Series[Any]", notation: Notation, words: frozenset[str]) -> Cells:
     """Look at each different cell of a column of text once."""
     codes, written = pd.factorize(column)
     # Plain lists: there are often few different cells, and methods of a Series take long for few.
     texts = [str(cell) for cell in written]
     bare = [text.strip() for text in texts]
-    figures = [_TRUTHS.get(text, text) for text in bare]
-    if decimal == ",":
-        figures = [text.replace(".", " ").replace(",", ".") for text in figures]
-    missing = np.array([text in MISSING for text in bare], dtype=bool)
-    numbers = np.where(missing, np.nan, pd.to_numeric(np.array(figures, dtype=object), errors="coerce"))
-    number_like = np.isinf(numbers)
-    for i in np.flatnonzero(np.isnan(numbers) & ~missing):
-        number_like[i] = _NUMBER_LIKE.fullmatch(bare[i]) is not None
+    missing = np.array([text in MISSING or text in words for text in bare], dtype=bool)
+    figures = np.array(_figures(bare, notation), dtype=object)
+    numbers = np.where(missing, np.nan, pd.to_numeric(figures, errors="coerce"))
+    marks = np.array([len(text) <= _LONGEST_MARK and text.casefold() in MARK_WORDS for text in bare], dtype=bool)
     return Cells(
         codes=codes,
         texts=np.array([*texts, None], dtype=object),
         numbers=np.append(numbers, np.nan),
         missing=np.append(missing, True),
-        number_like=np.append(number_like, False),
+        marks=np.append(marks & ~missing, False),
+        words=words.intersection(bare),
     )
 
 
-def summarise(frames: Iterable[pd.DataFrame], names: tuple[str, ...], decimal: str = ".") -> tuple[list["Column"], int]:
-    """What each column of a table holds, and how many rows there are."""
-    tally = Tally(names)
-    for frame in frames:
-        tally.add(frame, decimal)
-    return tally.columns(), tally.n_rows
+def _figures(texts: list[str], notation: Notation) -> list[str]:
+    """Texts as Python writes numbers, where they are numbers."""
+    if notation == Notation("."):
+        return [_TRUTHS.get(text, text) for text in texts]
+    if notation == Notation(","):
+        return [_TRUTHS.get(text, text.replace(".", " ").replace(",", ".")) for text in texts]
+    return [notation.plain(text) for text in texts]
 
 
 class Tally:
     """Counts what columns hold, one piece of the table after the other."""
 
-    def __init__(self, names: tuple[str, ...]) -> None:
+    def __init__(self, names: tuple[str, ...], reading: Reading = Reading()) -> None:  # noqa: B008
         width = len(names)
         self.names = names
+        self.reading = reading
         self.n_rows = 0
-        self._n_missing, self._n_zero, self._n_number, self._n_like = np.zeros((4, width), dtype=np.int64)
+        self._n_missing, self._n_zero, self._n_number, self._n_mark, self._n_like = np.zeros((5, width), dtype=np.int64)
         self._minimum, self._maximum = np.full((2, width), np.nan)
         self._whole = np.ones(width, dtype=bool)
         self._odd: dict[int, tuple[int, str]] = {}
+        self._words: dict[int, frozenset[str]] = {}
+        self._marks: dict[int, frozenset[str]] = {}
+        self._candidates: dict[int, Candidates] = {}
+        self._examples: dict[int, str] = {}
         self._distinct: dict[int, tuple[NDArray[np.float64], NDArray[np.uint64]]] = {
             j: (np.empty(0), np.empty(0, dtype=np.uint64)) for j in range(width)
         }
 
-    def add(self, frame: pd.DataFrame, decimal: str = ".") -> None:
+    def add(self, frame: pd.DataFrame) -> None:
         """Count the next piece, whose columns are numbers or text and whose index is the row numbers."""
         self.n_rows += len(frame)
         readable = np.array([is_number(dtype) for dtype in frame.dtypes])
@@ -132,12 +173,9 @@ class Tally:
         values[:, readable] = frame.loc[:, readable].to_numpy(float)
         self._n_missing[readable] += np.isnan(values[:, readable]).sum(axis=0)
         for j in np.flatnonzero(~readable).tolist():
-            cells = examine(frame.iloc[:, j], decimal)
+            cells = self.reading.examine(frame.iloc[:, j], j)
             values[:, j] = cells.numbers[cells.codes]
-            self._n_missing[j] += cells.missing[cells.codes].sum()
-            self._n_like[j] += cells.number_like[cells.codes].sum()
-            self._add_odd(j, cells, frame.index)
-            self._add_distinct(j, texts=cells.texts[:-1][(cells.odd & ~np.isinf(cells.numbers))[:-1]])
+            self._add_texts(j, cells, frame.index)
         for j in list(self._distinct):
             self._add_distinct(j, numbers=values[:, j])
         for j in np.flatnonzero(np.isinf(values).any(axis=0)).tolist():
@@ -152,11 +190,49 @@ class Tally:
         self._maximum = np.fmax(self._maximum, np.fmax.reduce(values, axis=0))
         self._whole &= ((values == np.rint(values)) | np.isnan(values)).all(axis=0)
 
-    def _add_odd(self, j: int, cells: Cells, rows: "pd.Index[int]") -> None:
+    def _add_texts(self, j: int, cells: Cells, rows: "pd.Index[int]") -> None:
+        self._n_missing[j] += cells.missing[cells.codes].sum()
+        self._n_mark[j] += cells.marks[cells.codes].sum()
+        self._words[j] = self._words.get(j, frozenset()) | cells.words
+        self._marks[j] = self._marks.get(j, frozenset()) | {text.strip() for text in cells.texts[cells.marks]}
         odd = cells.odd[cells.codes]
         if j not in self._odd and odd.any():
             first = int(odd.argmax())
             self._odd[j] = int(rows[first]), str(cells.texts[cells.codes[first]])
+        odd_texts = cells.texts[cells.odd & ~np.isinf(cells.numbers)]
+        self._n_like[j] += self._count_like(cells)
+        self._add_distinct(j, texts=odd_texts)
+        self._add_notations(j, cells)
+
+    @staticmethod
+    def _count_like(cells: Cells) -> int:
+        """How many rows hold what a notation could make a number, or an infinite one."""
+        like = np.isinf(cells.numbers)
+        odd = np.flatnonzero(cells.odd & ~like)
+        like[odd] = [is_number_like(text.strip()) for text in cells.texts[odd]]
+        return int(like[cells.codes].sum())
+
+    def _add_notations(self, j: int, cells: Cells) -> None:
+        """Look for how numbers are written: in pieces that pandas has read as numbers it is not known any more."""
+        is_known = j in self.reading.notations
+        texts = cells.texts[~cells.missing & ~cells.marks if is_known else cells.odd]
+        candidates = self._candidates.setdefault(j, Candidates())
+        if candidates:
+            candidates.add([text.strip() for text in texts])
+        if is_known and j not in self._examples:
+            example = next((text for text in texts if not self.reading.plain.fits(text.strip())), None)
+            if example is not None:
+                self._examples[j] = example.strip()
+
+    def notations(self) -> dict[int, Notation]:
+        """How the columns should be read instead: those in question only, to be read as text for certainty."""
+        found = {}
+        for j, candidates in self._candidates.items():
+            if j in self.reading.notations:
+                found[j] = candidates.only(self.reading.decimal) or self.reading.plain
+            elif j in self._odd and (likely := candidates.only(self.reading.decimal) or candidates.first()):
+                found[j] = likely
+        return found
 
     def _add_distinct(self, j: int, numbers: Any = (), texts: Any = ()) -> None:
         if j not in self._distinct:
@@ -179,44 +255,50 @@ class Tally:
 
     def _column(self, j: int) -> Column:
         n_filled = self.n_rows - int(self._n_missing[j])
-        n_number = int(self._n_number[j])
-        kind: Literal["number", "text", "empty"] = (
-            "empty" if not n_filled else "number" if n_number == n_filled else "text"
-        )
-        is_odd = kind == "text" and n_number + self._n_like[j] >= MOSTLY * n_filled
+        n_number, n_mark = int(self._n_number[j]), int(self._n_mark[j])
+        is_number = n_number > 0 and n_number + n_mark == n_filled
+        kind: Literal["number", "text", "empty"] = "empty" if not n_filled else "number" if is_number else "text"
+        is_odd = kind == "text" and j in self._odd and n_number + self._n_like[j] >= MOSTLY * (n_filled - n_mark)
         odd_row, odd_value = self._odd[j] if is_odd else (None, None)
+        marks = self._marks.get(j, frozenset())
+        n_distinct = sum(map(len, self._distinct[j])) if j in self._distinct else MOST_DISTINCT
         return Column(
             name=self.names[j],
             kind=kind,
-            n_missing=int(self._n_missing[j]),
-            n_distinct=sum(map(len, self._distinct[j])) if j in self._distinct else MOST_DISTINCT,
+            n_missing=int(self._n_missing[j]) + n_mark * is_number,
+            n_distinct=n_distinct if is_number else min(n_distinct + len(marks), MOST_DISTINCT),
             n_zero=int(self._n_zero[j]),
             minimum=float(self._minimum[j]) if kind == "number" else np.nan,
             maximum=float(self._maximum[j]) if kind == "number" else np.nan,
             whole=kind == "number" and bool(self._whole[j]),
             odd_row=odd_row,
             odd_value=odd_value,
+            words=tuple(sorted(self._words.get(j, frozenset()) | (marks if is_number else frozenset()))),
+            notation=self.reading.notations.get(j) if is_number and j in self._examples else None,
+            example=self._examples.get(j) if is_number else None,
         )
 
 
-def convert(frame: pd.DataFrame, names: tuple[str, ...], kinds: Sequence[str], decimal: str) -> pd.DataFrame:
+def convert(frame: pd.DataFrame, names: tuple[str, ...], kinds: Sequence[str], reading: Reading) -> pd.DataFrame:
     """The cells of a piece of a table by the kinds of its columns: numbers as float64, text as str, NaN where missing.
 
     In a column of the kind "written" only an empty cell is missing, and everything else is as written.
     """
-    readers = {"written": _as_written, "text": _as_text}
     columns = {}
     for j, kind in enumerate(kinds):
-        columns[j] = readers[kind](frame[j]) if kind in readers else _as_numbers(frame[j], decimal)
+        if kind == "written":
+            columns[j] = _as_written(frame[j])
+        elif kind != "text" and is_number(frame[j].dtype):
+            columns[j] = frame[j].to_numpy(float)
+        else:
+            cells = reading.examine(frame[j], j)
+            columns[j] = _as_text(cells, frame.index) if kind == "text" else _as_numbers(cells)
     converted = pd.DataFrame(columns, index=frame.index, copy=False)
     converted.columns = pd.Index(names, dtype=object)
     return converted
 
 
-def _as_numbers(column: "pd.Series[Any]", decimal: str) -> Any:
-    if is_number(column.dtype):
-        return column.to_numpy(float)
-    cells = examine(column, decimal)
+def _as_numbers(cells: Cells) -> Any:
     if cells.odd.any():
         raise TableError("the table has changed while it was read; read it again.")
     return cells.numbers[cells.codes]
@@ -227,10 +309,9 @@ def _as_written(column: "pd.Series[Any]") -> Any:
     return written.where(written.notna() & (written != ""), np.nan)
 
 
-def _as_text(column: "pd.Series[Any]") -> Any:
-    cells = examine(column)
+def _as_text(cells: Cells, index: Any) -> Any:
     texts = np.where(cells.missing, np.array(np.nan, dtype=object), cells.texts)[cells.codes]
-    return pd.Series(texts, index=column.index, dtype=object)  # explicit, since pandas 3 makes it str where it can
+    return pd.Series(texts, index=index, dtype=object)  # explicit, since pandas 3 makes it str where it can
 
 
 def is_number(dtype: Any) -> bool:
@@ -242,9 +323,9 @@ def why_not_a_number(value: str) -> str:
     """What is wrong with a cell that should be a number, and the remedy: the end of "column x holds y in row z, "."""
     bare = value.strip()
     if bare.endswith("%"):
-        return "which is a percentage; write 0.45 for 45%"
+        return "which is a percentage beside other numbers; write 0.45 for 45%"
     if np.isinf(pd.to_numeric(bare, errors="coerce")):
         return "which is not finite; correct it"
-    if _NUMBER_LIKE.fullmatch(bare):
+    if is_number_like(bare):
         return "which can be read in two ways; write a point before decimals and nothing between thousands"
     return "which is not a number; correct it"

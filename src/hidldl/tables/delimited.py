@@ -1,11 +1,13 @@
 """Delimited text: records cut from a stream without a loop over rows, each with the right number of fields."""
 
+import codecs
 import csv
 import re
 from collections.abc import Collection, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from io import BytesIO, StringIO
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,8 @@ from numpy.typing import NDArray
 
 from hidldl.errors import TableError
 from hidldl.tables.columns import MISSING
-from hidldl.tables.sources import Source, UnreadableError
+from hidldl.tables.headers import MOST_TITLES, HeaderRows, count_titles, join_names, note_on_titles
+from hidldl.tables.sources import Source, UnreadableError, quoted
 
 MOST_COLUMNS = 10_000
 # A name is read by people and a cell may hold an article, but not a whole file behind an unclosed quotation mark.
@@ -46,6 +49,11 @@ class _Records:
     @property
     def starts(self) -> NDArray[np.intp]:
         return np.append(0, self.ends[:-1])
+
+    def fields(self, i: int, delimiter: str) -> list[str]:
+        """What a record holds."""
+        record = self.text[self.starts[i] : self.ends[i]].decode()
+        return next(csv.reader(StringIO(record, newline=""), delimiter=delimiter), None) or [""]
 
     def blank(self) -> NDArray[np.bool_]:
         """Which records are empty lines, or lines of white space only."""
@@ -94,16 +102,17 @@ def _stray_quote(text: NDArray[np.uint8], quotes: NDArray[np.intp], delimiter: i
 
 
 class Delimited:
-    """A file of delimited text, its columns named in its first record."""
+    """A file of delimited text, its columns named in its first record, below titles or where the user says."""
 
-    def __init__(self, source: Source, delimiters: str = _DELIMITERS) -> None:
+    def __init__(self, source: Source, delimiters: str = _DELIMITERS, rows: HeaderRows | None = None) -> None:
         self.source = source
+        self.notes = source.notes
         self._kept: list[tuple[bytes, NDArray[np.intp]]] | None = None
         self._whole: bytes | None = None
         sample = self._sample()
-        self.delimiter = max(delimiters, key=lambda mark: _how_well_it_divides(sample, mark))
+        self.delimiter = max(delimiters, key=lambda mark: _how_well_it_divides(sample, mark, rows))
         self.decimal = _decimal(sample) if self.delimiter != "," else "."
-        self.columns = self._header(sample)
+        self.columns, self._start = self._header(sample, rows)
 
     def frames(self, rows: int, text: Collection[int] = ()) -> Iterator[pd.DataFrame]:
         """Pieces of at most so many rows; columns in `text` as written, the others as pandas reads them."""
@@ -112,6 +121,8 @@ class Delimited:
         missing: Any = {j: sorted(MISSING) for j in range(width) if j not in text}
         first = 1
         for data, n_rows in self._pieces(rows):
+            if data.startswith(codecs.BOM_UTF8):
+                data = codecs.BOM_UTF8 + data  # pandas drops one, which is part of a cell here
             frame = pd.read_csv(
                 BytesIO(data),
                 sep=self.delimiter,
@@ -149,20 +160,27 @@ class Delimited:
             raise TableError(f"{self.source.name} is empty.")
         return sample if sample.endswith((b"\n", b"\r")) else sample + b"\n"
 
-    def _header(self, sample: bytes) -> tuple[str, ...]:
+    def _header(self, sample: bytes, rows: HeaderRows | None) -> tuple[tuple[str, ...], int]:
+        """The names of the columns, and where the text below them begins."""
         name = self.source.name
         records = _cut(sample, self.delimiter, last=True)
         if records.blank().all():
             raise TableError(f"the header of {name} opens a quotation mark that is not closed; close it.")
-        if records.stray_quote is not None and records.stray_quote < records.ends[0]:
+        first, last = _place_of_header(records, self.delimiter, rows)
+        if last >= len(records.ends) or records.blank()[last]:
+            raise TableError(f"row {last + 1} of {name} holds no column names; name the row that does.")
+        end = int(records.ends[last])
+        if records.stray_quote is not None and records.stray_quote < end:
             raise TableError(_stray_quote_message(name, 0))
-        first = int((~records.blank()).argmax())
-        if records.n_fields[first] > MOST_COLUMNS:
+        if records.n_fields[last] > MOST_COLUMNS:
             raise TableError(f"{name} has more than {MOST_COLUMNS:,} columns; leave out those not needed.")
-        if records.lengths[first] > LONGEST_NAME:
+        if records.lengths[first : last + 1].max() > LONGEST_NAME:
             raise TableError(f"{name} has a column name of more than {LONGEST_NAME:,} characters; is it a table?")
-        header = records.text[records.starts[first] : records.ends[first]].decode()
-        return tuple(next(csv.reader(StringIO(header, newline=""), delimiter=self.delimiter)))
+        above = np.flatnonzero(~records.blank()[:first])
+        if rows is None and len(above):
+            self.notes.append(note_on_titles(len(above), quoted(records.fields(int(above[0]), self.delimiter)[0])))
+        header = [records.fields(i, self.delimiter) for i in range(first, last + 1)]
+        return tuple(header[0] if len(header) == 1 else join_names(header)), end
 
     def _pieces(self, rows: int) -> Iterator[tuple[bytes, int]]:
         """Text of at most so many whole rows, and how many they are."""
@@ -188,8 +206,8 @@ class Delimited:
 
     def _rows(self) -> Iterator[tuple[bytes, NDArray[np.intp]]]:
         """Checked text below the header, cut after a record, and where its records end."""
-        blocks = self.source.blocks() if self._whole is None else iter([self._whole])
-        n_seen = 0  # the header is record 0, so this is the number of the next row
+        blocks = _without_beginning(self.source.blocks() if self._whole is None else iter([self._whole]), self._start)
+        n_seen = 1  # the number of the next row
         rest = b""
         last = False
         while not last:
@@ -207,8 +225,7 @@ class Delimited:
                 )
             ends = self._checked(records, n_seen)
             if len(ends):
-                header = ends[0] if n_seen == 0 else 0
-                yield records.text[header:], ends[int(n_seen == 0) :] - header
+                yield records.text, ends
                 n_seen += len(ends)
         if rest:
             raise TableError(f"{self._place(n_seen)} opens a quotation mark that is not closed; close it.")
@@ -231,8 +248,8 @@ class Delimited:
 
     def _ragged(self, row: int, n_fields: int) -> str:
         width = len(self.columns)
-        if self.columns[0].startswith("#"):
-            remedy = "begin the file with the column names, not with a comment"
+        if row == 1 and width == 1:
+            remedy = "begin with the column names, or name their row (header_row)"
         elif row == 1 and n_fields == width + 1:
             remedy = "name every column, also that of the row names"
         else:
@@ -255,13 +272,35 @@ def _stray_quote_message(name: str, row: int) -> str:
     return f"{_place(name, row)} has a quotation mark within a field; put the field in quotation marks and double it."
 
 
-def _how_well_it_divides(sample: bytes, delimiter: str) -> float:
-    """How many more fields than one the header has, times the share of the records that have as many."""
+def _without_beginning(blocks: Iterator[bytes], start: int) -> Iterator[bytes]:
+    for block in blocks:
+        if start < len(block):
+            yield block[start:]
+        start = max(0, start - len(block))
+
+
+def _how_well_it_divides(sample: bytes, delimiter: str, rows: HeaderRows | None) -> float:
+    """How many more fields than one the header has, times the share of the records below that have as many."""
     records = _cut(sample, delimiter, last=True)
-    n_fields = records.n_fields[~records.blank()]
-    if not len(n_fields):
+    if records.blank().all():
         return 0
-    return float((n_fields[0] - 1) * (n_fields == n_fields[0]).mean())
+    _, last = _place_of_header(records, delimiter, rows)
+    n_fields = records.n_fields[last:][~records.blank()[last:]]
+    return float((n_fields[0] - 1) * (n_fields == n_fields[0]).mean()) if len(n_fields) else 0
+
+
+def _place_of_header(records: _Records, delimiter: str, rows: HeaderRows | None) -> tuple[int, int]:
+    """The first and the last record of the header."""
+    if rows is not None:
+        return rows.first - 1, rows.last - 1
+    filled = np.flatnonzero(~records.blank())
+    n_fields = records.n_fields[filled]
+    # A title is short, and what is wide below it is the table.
+    shown = takewhile(lambda i: records.lengths[i] <= LONGEST_NAME, filled[: MOST_TITLES + 1].tolist())
+    n_titles = count_titles(records.fields(i, delimiter) for i in shown)
+    if n_titles and (n_fields[n_titles:] == n_fields[n_titles]).mean() <= 0.5:
+        n_titles = 0
+    return int(filled[n_titles]), int(filled[n_titles])
 
 
 def _decimal(sample: bytes) -> str:

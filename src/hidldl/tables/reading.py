@@ -1,9 +1,10 @@
 """Reading a user's table: CSV and its kin, Parquet and Excel, from a file or standard input, in chunks.
 
 Which cells are missing: empty ones, white space, and the words that pandas takes as missing (NA, N/A, NaN, null, None
-and the like, see `hidldl.tables.columns.MISSING`). A single "-" is text. Percentages, thousands separators and infinite
-numbers are not read as numbers; `Column.odd_value` shows them. A decimal comma is understood where columns are
-separated by something else. Blank lines do not count; comment lines are not understood.
+and the like, see `hidldl.tables.columns.MISSING`), words that the user gives, and among numbers what people write for a
+missing one ("?", "-", "unknown"; see `hidldl.tables.columns.MARK_WORDS`). Per cent signs, decimal commas and signs
+between thousands are understood where a whole column can be read in one way only; `Column.odd_value` shows what cannot.
+Blank lines do not count; lines above the column names are skipped. `Table.notes` says what was assumed.
 """
 
 import shutil
@@ -11,9 +12,9 @@ import stat
 import sys
 import tempfile
 import weakref
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from itertools import chain
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
@@ -22,8 +23,9 @@ import numpy as np
 import pandas as pd
 
 from hidldl.errors import TableError
-from hidldl.tables.columns import Column, convert, is_number, summarise
+from hidldl.tables.columns import Column, Reading, Tally, convert, is_number
 from hidldl.tables.delimited import Delimited
+from hidldl.tables.headers import HeaderRows, parse_header_rows
 from hidldl.tables.parquet import Parquet
 from hidldl.tables.sources import (
     BLOCK_BYTES,
@@ -31,6 +33,7 @@ from hidldl.tables.sources import (
     Source,
     identify,
     quoted,
+    quoted_list,
 )
 from hidldl.tables.workbook import write_sheet
 
@@ -41,6 +44,7 @@ LONGEST_NAME = 200
 class _Reader(Protocol):
     columns: tuple[str, ...]
     decimal: str
+    notes: list[str]
 
     def frames(self, rows: int, text: Collection[int] = ()) -> Iterator[pd.DataFrame]: ...
 
@@ -63,9 +67,12 @@ class Table:
         The columns of whole numbers; known after `scan`.
     """
 
-    def __init__(self, name: str, reader: _Reader, temporary: Path | None = None) -> None:
+    def __init__(
+        self, name: str, reader: _Reader, temporary: Path | None = None, missing: Collection[str] = ()
+    ) -> None:
         self.name = name
         self._reader = reader
+        self._reading = Reading(reader.decimal, frozenset(missing))
         self._remove = weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True) if temporary else None
         self._scanned: list[Column] | None = None
         self._n_rows = 0
@@ -93,19 +100,40 @@ class Table:
         self.scan()
         return self._n_rows
 
+    @property
+    def notes(self) -> list[str]:
+        """What reading assumed: encoding, rows above the header, words for missing cells, how numbers are written."""
+        return [*self._reader.notes, *_notes_on_words(self.scan()), *_notes_on_notations(self.scan())]
+
+    def read_as_missing(self, words: Collection[str]) -> None:
+        """Take cells that hold one of these words as missing, in addition to those that are so anyway."""
+        if not self._reading.words.issuperset(words):
+            self._reading = Reading(self._reader.decimal, self._reading.words.union(words))
+            self._scanned = None
+
     def scan(self) -> list[Column]:
-        """Read and check every cell once, and say what each column holds."""
+        """Read and check every cell, and say what each column holds."""
         if self._scanned is None:
-            frames = self._reader.frames(50_000)
-            first = next(frames, None)
-            if first is None:
-                raise TableError(f"{self.name} has no rows; add some below the column names.")
-            decimal = self._reader.decimal
-            self._scanned, self._n_rows = summarise(chain([first], frames), self.columns, decimal)
+            tally = self._tally()
+            # Columns whose numbers are not plain are read again as text; what they are is known after that.
+            while (notations := tally.notations()) != self._reading.notations:
+                self._reading = replace(self._reading, notations=notations)
+                tally = self._tally()
+            self._scanned, self._n_rows = tally.columns(), tally.n_rows
             self.whole_numbers = frozenset(column.name for column in self._scanned if column.whole)
             kinds = [column.kind for column in self._scanned]
-            self.first_rows = convert(first.head(FIRST_ROWS), self.columns, kinds, decimal)
+            self.first_rows = convert(self._first, self.columns, kinds, self._reading)
         return self._scanned
+
+    def _tally(self) -> Tally:
+        tally = Tally(self.columns, self._reading)
+        for frame in self._reader.frames(50_000, self._reading.notations):
+            if not tally.n_rows:
+                self._first = frame.head(FIRST_ROWS)
+            tally.add(frame)
+        if not tally.n_rows:
+            raise TableError(f"{self.name} has no rows; add some below the column names.")
+        return tally
 
     def chunks(self, rows: int = 50_000, as_text: Collection[str] = ()) -> Iterator[pd.DataFrame]:
         """The table in pieces of at most so many rows (fewer where rows are long), from the beginning.
@@ -130,13 +158,36 @@ class Table:
         if absent:
             raise TableError(f"{self.name} has no column {quoted(absent[0])}; it cannot be read as text.")
         kinds = ["written" if column.name in as_text else column.kind for column in self.scan()]
-        text = [j for j, kind in enumerate(kinds) if kind in ("written", "text")]
+        text = {j for j, kind in enumerate(kinds) if kind in ("written", "text")} | self._reading.notations.keys()
         for frame in self._reader.frames(rows, text):
-            yield convert(frame, self.columns, kinds, self._reader.decimal)
+            yield convert(frame, self.columns, kinds, self._reading)
 
     def read(self, as_text: Collection[str] = ()) -> pd.DataFrame:
         """The whole table at once, as `chunks` gives it."""
         return pd.concat(list(self.chunks(as_text=as_text)))
+
+
+def _notes_on_words(columns: Sequence[Column]) -> list[str]:
+    words = sorted({word for column in columns for word in column.words})
+    return [
+        f"{quoted(word)} in {_listed([column.name for column in columns if word in column.words])} is read as missing"
+        for word in words
+    ]
+
+
+def _notes_on_notations(columns: Sequence[Column]) -> list[str]:
+    notes = []
+    for notation in dict.fromkeys(column.notation for column in columns if column.notation is not None):
+        alike = [column for column in columns if column.notation == notation]
+        example = str(alike[0].example)
+        notes.append(
+            f"{quoted(example)} in {_listed([column.name for column in alike])} is read as {notation.plain(example)}"
+        )
+    return notes
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ("column " if len(names) == 1 else "columns ") + quoted_list(names, 3)
 
 
 class _InMemory:
@@ -146,6 +197,7 @@ class _InMemory:
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
+        self.notes: list[str] = []
         self.columns = tuple(str(name) for name in frame.columns)
 
     def frames(self, rows: int, text: Collection[int] = ()) -> Iterator[pd.DataFrame]:
@@ -165,15 +217,21 @@ def _plain_column(column: "pd.Series[Any]", *, as_text: bool) -> Any:
     return texts.where(texts.isna(), texts.map(str)).to_numpy(object)
 
 
-def table_of(frame: pd.DataFrame, name: str = "the table") -> Table:
+def table_of(frame: pd.DataFrame, name: str = "the table", missing: Collection[str] = ()) -> Table:
     """A DataFrame as a table; an index with a name is its first column."""
     if frame.index.name is not None or not isinstance(frame.index, pd.RangeIndex):
         frame = frame.reset_index(names=str(frame.index.name or ""))
-    return Table(name, _named(_InMemory(frame), name))
+    return Table(name, _named(_InMemory(frame), name), missing=missing)
 
 
 def open_table(
-    path: Path | str, *, kind: str | None = None, sheet: str | None = None, name: str | None = None
+    path: Path | str,
+    *,
+    kind: str | None = None,
+    sheet: str | None = None,
+    name: str | None = None,
+    missing: Collection[str] = (),
+    header_row: int | str | None = None,
 ) -> Table:
     """Open a table of any format, whatever its size.
 
@@ -181,15 +239,20 @@ def open_table(
     ----------
     path : path
         A ``.csv``, ``.tsv`` or ``.txt`` file, which may be compressed (``.csv.gz``, also .bz2, .xz and .zst), a
-        ``.parquet`` or an ``.xlsx`` file; "-" is standard input. Text is in UTF-8, or in UTF-16 with a byte order mark;
-        its delimiter (comma, semicolon, tab or bar) is found out. Parquet needs ``pip install 'hidldl[parquet]'``,
-        Excel ``'hidldl[excel]'``.
+        ``.parquet`` or an ``.xlsx`` file; "-" is standard input. The encoding of text and its delimiter (comma,
+        semicolon, tab or bar) are found out. Parquet needs ``pip install 'hidldl[parquet]'``, Excel
+        ``'hidldl[excel]'``.
     kind : str, optional
         What the file is, where its name does not say so: "csv", "csv.gz", "xlsx", ...
     sheet : str, optional
         The sheet of a workbook; needed where more than one has content.
     name : str, optional
         What messages call the table; the file's name by default.
+    missing : collection of str
+        Words that stand for missing cells, in addition to those that are understood anyway.
+    header_row : int or str, optional
+        The row of the column names, 3 for the third of the file; a range such as "2-3" where the names stand in several
+        rows, as with merged cells, which are joined ("Emotion joy"). By default the first row below titles.
 
     Returns
     -------
@@ -219,10 +282,11 @@ def open_table(
     try:
         is_stream = is_standard_input or stat.S_ISFIFO(path.stat().st_mode)
         promise = kind or (None if is_stream else path.name)
+        rows = parse_header_rows(header_row)
         with _folder(needed=is_stream or str(promise).lower().endswith("xlsx")) as folder:
             if is_stream and folder is not None:
                 path = _spooled(None if is_standard_input else path, folder / "input", name)
-            return Table(name, _reader(path, name, promise, sheet, folder), folder)
+            return Table(name, _reader(path, name, promise, sheet, rows, folder), folder, missing)
     except FileNotFoundError:
         raise TableError(f"there is no file {printable(str(path))}.") from None
     except OSError as error:
@@ -255,19 +319,26 @@ def _spooled(pipe: Path | None, target: Path, name: str) -> Path:
     return target
 
 
-def _reader(path: Path, name: str, promise: str | None, sheet: str | None, folder: Path | None) -> _Reader:
+def _reader(
+    path: Path, name: str, promise: str | None, sheet: str | None, rows: HeaderRows | None, folder: Path | None
+) -> _Reader:
     if not path.is_file():
         raise TableError(f"{name} is not a file; name the file that holds the table.")
     kind, compression = identify(path, name, promise)
     if sheet is not None and kind != ".xlsx":
         raise TableError(f"{name} has no sheets; leave out the sheet.")
     if kind == ".parquet":
+        if rows is not None:
+            raise TableError(f"{name} keeps its column names apart from its rows; leave out the row of the header.")
         return _named(Parquet(path, name), name)
     if kind == ".xlsx" and folder is not None:
-        write_sheet(path, name, sheet, folder / "sheet.csv")
-        return _named(Delimited(Source(folder / "sheet.csv", name), ","), name)
-    reader = Delimited(Source(path, name, compression), "\t" if kind == ".tsv" else ",;\t|")
-    _refuse_numbers_for_names(reader.columns, name)
+        notes = write_sheet(path, name, sheet, rows, folder / "sheet.csv")
+        reader = _named(Delimited(Source(folder / "sheet.csv", name), ",", HeaderRows(1, 1)), name)
+        reader.notes += notes
+        return reader
+    reader = Delimited(Source(path, name, compression), "\t" if kind == ".tsv" else ",;\t|", rows)
+    if rows is None:
+        _refuse_numbers_for_names(reader.columns, name)
     return _named(reader, name)
 
 
@@ -278,7 +349,10 @@ def _named(reader: R, name: str) -> R:
     if not any(names):
         raise TableError(f"{name} has no column names; write them in its first row.")
     if "" in names[1:]:
-        raise TableError(f"column {names.index('', 1) + 1} of {name} has no name; give it one.")
+        raise TableError(
+            f"column {names.index('', 1) + 1} of {name} has no name; give it one, or name the rows "
+            "of the header if it has several (header_row)."
+        )
     if len(set(names)) < len(names):
         twice = next(column for column in names if names.count(column) > 1)
         raise TableError(f"{name} has two columns named {quoted(twice)}; rename one.")

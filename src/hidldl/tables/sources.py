@@ -5,7 +5,7 @@ import re
 import zipfile
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -46,6 +46,23 @@ _SIGNATURES = {
     b"Rar!": "a RAR archive",
     b"7z\xbc\xaf": "a 7-Zip archive",
 }
+# What tables come in that are not in UTF-8, the most frequent first: a short text fits many.
+ENCODINGS = {
+    "cp1252": "Windows-1252",
+    "mac_roman": "Mac Roman",
+    "cp932": "Shift JIS",
+    "gb18030": "GB 18030",
+    "cp1251": "Windows-1251",
+    "cp1250": "Windows-1250",
+    "big5": "Big5",
+    "euc_kr": "EUC-KR",
+    "latin_1": "Latin-1",
+}
+_UTF_16 = {"utf-16-le": "UTF-16", "utf-16-be": "UTF-16"}
+_NOT_ASCII = re.compile(rb"[\x80-\xff]")
+_TELLING_BYTES = 2**16
+_BEFORE_BYTES = 200
+_CELL_ENDS = re.compile(rb'[,;\t\r\n"]')  # not "|", which is a part of characters in Shift JIS
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
 _MARKUP = re.compile(rb"\s*<(!doctype|html|\?xml|table)", re.IGNORECASE)
 _JSON = re.compile(rb'\s*(\{\s*("|\})|\[\s*[\[{\]])')
@@ -142,29 +159,49 @@ def refuse_unless(expected: str, found: str, name: str) -> None:
     raise TableError(f"{name} is not a {expected} file; save it again, or rename it if it is text.")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Source:
-    """A file of text, which may be compressed and in UTF-8 or UTF-16."""
+    """A file of text, which may be compressed and in any usual encoding.
+
+    ``notes`` say which encoding is assumed, once it is known that the text is not in UTF-8.
+    """
 
     path: Path
     name: str
     compression: str = ""
+    notes: list[str] = field(default_factory=list)
+    _assumed: str | None = None
 
     def blocks(self) -> Generator[bytes]:
         """The text in UTF-8, split anywhere, without a byte order mark; `UnreadableError` after the last good byte."""
         with closing(self._unpacked()) as unpacked:
             first = next(unpacked, b"")
             refuse_unless(".csv", recognise(first[:512]), self.name)
-            codec, mark = _encoding(first)
-            rest = b""
+            codec, mark = self._assumed or "", 0
+            if not codec:
+                codec, mark = _encoding(first)
+            if not codec:
+                codec = self._assume(_utf_16_without_mark(first)) or "utf-8"
+            # While all is ASCII, the text is the same in every encoding that may turn out to be the right one.
+            decoder = _Decoder(codec, is_sure=bool(mark) or codec != "utf-8")
             for block in chain([first[mark:]], unpacked):
-                text, rest = _decode(rest + block, codec)
-                yield from _without_nul(text)
-                if len(rest) > 3:  # more than a character that goes on in the next block can leave
+                data = block
+                if decoder.doubts(data):
+                    data += _more(unpacked, _TELLING_BYTES)
+                    decoder.settle(self._assume(_recognise_encoding(decoder.before + decoder.rest + data)))
+                yield from _without_nul(decoder.decode(data))
+                if len(decoder.rest) > 3:  # more than a character that goes on in the next block can leave
                     break
-            if rest:
-                encoding = codec.upper().removesuffix("-LE").removesuffix("-BE")
-                raise UnreadableError(f"is not text in {encoding}; save it as UTF-8")
+            if decoder.rest:
+                raise UnreadableError(f"is not text in {_called(decoder.codec)}; save it as UTF-8")
+
+    def _assume(self, codec: str | None) -> str | None:
+        if codec and not self._assumed:
+            self._assumed = codec
+            self.notes.append(
+                f"the text is not in UTF-8; {_called(codec)} is assumed, so look at its special characters"
+            )
+        return codec
 
     def _unpacked(self) -> Generator[bytes]:
         most = min(MOST_BYTES, max(HARMLESS_BYTES, MOST_EXPANSION * self.path.stat().st_size))
@@ -211,27 +248,88 @@ def _open_zst(path: Path) -> Any:
 
 
 def _encoding(head: bytes) -> tuple[str, int]:
-    """The codec and the length of the byte order mark."""
+    """The codec and the length of the byte order mark; "" and 0 without one."""
     if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         raise UnreadableError("is text in UTF-32; save it as UTF-8")
-    if head.startswith(codecs.BOM_UTF8):
-        return "utf-8", len(codecs.BOM_UTF8)
-    if head.startswith(codecs.BOM_UTF16_LE):
-        return "utf-16-le", len(codecs.BOM_UTF16_LE)
-    if head.startswith(codecs.BOM_UTF16_BE):
-        return "utf-16-be", len(codecs.BOM_UTF16_BE)
-    return "utf-8", 0
+    marks = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+    return next(((codec, len(mark)) for mark, codec in marks.items() if head.startswith(mark)), ("", 0))
 
 
-def _decode(data: bytes, codec: str) -> tuple[bytes, bytes]:
-    """What can be decoded, as UTF-8, and the bytes from the first that cannot."""
-    if codec == "utf-8" and data.isascii():
-        return data, b""
-    try:
-        text, stop = data.decode(codec), len(data)
-    except UnicodeDecodeError as error:
-        text, stop = data[: error.start].decode(codec), error.start
-    return (data[:stop] if codec == "utf-8" else text.encode()), data[stop:]
+def _utf_16_without_mark(head: bytes) -> str | None:
+    """UTF-16 where every second byte of delimiters, digits and line ends is 0, and none of the others."""
+    even, odd = head[:4096:2], head[1:4096:2]
+    for codec, zeros, others in (("utf-16-le", odd, even), ("utf-16-be", even, odd)):
+        if zeros.count(0) > 0.3 * len(zeros) and not others.count(0):
+            return codec
+    return None
+
+
+def _recognise_encoding(data: bytes) -> str | None:
+    """The encoding of text that is not UTF-8, by the cells that are not ASCII; None if it is no text."""
+    if b"\x00" in data:
+        return None
+    from charset_normalizer import from_bytes
+
+    order = list(ENCODINGS)
+    stop = next(_NOT_ASCII.finditer(data)).start() + _TELLING_BYTES
+    foreign = b"\n".join(cell for cell in _CELL_ENDS.split(data[:stop]) if not cell.isascii())
+    # How many doubtful characters each leaves; by the order where several leave as many.
+    ranks = [
+        (round(match.chaos, 2), min(order.index(codec) for codec in match.could_be_from_charset if codec in order))
+        for match in from_bytes(foreign, cp_isolation=order)
+    ]
+    return order[min(ranks)[1]] if ranks else None
+
+
+def _more(blocks: Iterator[bytes], size: int) -> bytes:
+    parts: list[bytes] = []
+    while sum(map(len, parts)) < size and (block := next(blocks, b"")):
+        parts.append(block)
+    return b"".join(parts)
+
+
+def _called(codec: str) -> str:
+    return {**ENCODINGS, **_UTF_16}.get(codec, codec.upper())
+
+
+class _Decoder:
+    """Turns bytes into UTF-8, block by block; ``rest`` are the bytes from the first that cannot be decoded."""
+
+    def __init__(self, codec: str, *, is_sure: bool) -> None:
+        self.codec = codec
+        self.is_sure = is_sure
+        self.before = b""
+        self.rest = b""
+
+    def doubts(self, block: bytes) -> bool:
+        """Whether the first bytes that are not ASCII show that this is not UTF-8."""
+        data = self.rest + block
+        if self.is_sure or data.isascii():
+            return False
+        try:
+            data.decode()
+        except UnicodeDecodeError as error:
+            goes_on = error.reason == "unexpected end of data" and len(data) - error.start <= 3
+            return data[: error.start].isascii() and not goes_on
+        return False
+
+    def settle(self, codec: str | None) -> None:
+        """Take this codec from now on."""
+        self.codec, self.is_sure = codec or self.codec, True
+
+    def decode(self, block: bytes) -> bytes:
+        """What can be decoded of the rest and the block."""
+        data = self.rest + block
+        if self.codec == "utf-8" and data.isascii():
+            self.rest, self.before = b"", (self.before + data)[-_BEFORE_BYTES:]
+            return data
+        try:
+            text, stop = data.decode(self.codec), len(data)
+        except UnicodeDecodeError as error:
+            text, stop = data[: error.start].decode(self.codec), error.start
+        self.rest = data[stop:]
+        self.is_sure = self.is_sure or not text.isascii()
+        return data[:stop] if self.codec == "utf-8" else text.encode()
 
 
 def _without_nul(text: bytes) -> Iterator[bytes]:

@@ -5,10 +5,12 @@ import re
 import warnings
 import zipfile
 from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from hidldl.errors import TableError
+from hidldl.tables.headers import MOST_TITLES, HeaderRows, count_titles, join_names, note_on_titles
 from hidldl.tables.sources import HARMLESS_BYTES, MOST_EXPANSION, quoted
 
 # A full sheet of 26 columns is about 1 GB of XML; all its different texts are kept in memory, so these have less.
@@ -32,8 +34,8 @@ class SeveralSheetsError(TableError):
         self.titles = titles
 
 
-def write_sheet(path: Path, name: str, sheet: str | None, target: Path) -> None:
-    """Write one sheet's values as CSV; row 1 is the first below its header."""
+def write_sheet(path: Path, name: str, sheet: str | None, header: HeaderRows | None, target: Path) -> list[str]:
+    """Write one sheet's values as CSV, its header first; notes on what is skipped above it."""
     try:
         from openpyxl import load_workbook
     except ImportError as error:
@@ -46,8 +48,11 @@ def write_sheet(path: Path, name: str, sheet: str | None, target: Path) -> None:
             workbook = load_workbook(source, read_only=True, data_only=True, keep_links=False)
             chosen = _choose(workbook.worksheets, name, sheet)
             _refuse_uncomputed(path, name, chosen)
-            with target.open("w", encoding="utf-8", newline="") as file:
-                csv.writer(file).writerows(_rows(chosen, name))
+            notes: list[str] = []
+            # With a byte order mark, so that none is taken from the first name.
+            with target.open("w", encoding="utf-8-sig", newline="") as file:
+                csv.writer(file).writerows(_rows(chosen, name, header, notes))
+            return notes
     except TableError:
         raise
     except Exception as error:
@@ -106,26 +111,50 @@ def _refuse_sparse(n_cells: int, n_filled: int, name: str) -> None:
         )
 
 
-def _rows(sheet: Any, name: str) -> Iterator[list[Any]]:
+def _rows(sheet: Any, name: str, header_rows: HeaderRows | None, notes: list[str]) -> Iterator[list[Any]]:
     rows = _filled_rows(sheet, name)
-    first = next(rows, None)
-    if first is None:
-        raise TableError(f"sheet {quoted(sheet.title)} of {name} is empty.")
-    before, header = first
-    top, n_filled = before, len(header)
+    first = list(islice(rows, max(MOST_TITLES + 1, header_rows.last if header_rows else 0)))
+    before, header = _header(first, f"sheet {quoted(sheet.title)} of {name}", header_rows, notes)
     yield header
-    for number, cells in rows:
-        if len(cells) > len(header):
+    width = n_filled = len(header)
+    top = before
+    for number, cells in chain((row for row in first if row[0] > top), rows):
+        if len(cells) > width:
             raise TableError(
                 f"row {number} of sheet {quoted(sheet.title)} in {name} has {len(cells)} cells, but the header "
-                f"{len(header)}; name every column in the first row."
+                f"{width}; name every column, or name the row of the names (header_row)."
             )
         n_filled += len(cells) - cells.count(None)
-        _refuse_sparse((number - top) * len(header), n_filled, name)
+        _refuse_sparse((number - top) * width, n_filled, name)
         # Empty rows within the table stay, so that row numbers are those that the spreadsheet shows.
-        yield from ([None] * len(header) for _ in range(before + 1, number))
-        yield cells + [None] * (len(header) - len(cells))
+        yield from ([None] * width for _ in range(before + 1, number))
+        yield cells + [None] * (width - len(cells))
         before = number
+
+
+def _header(
+    first: list[tuple[int, list[Any]]], place: str, wanted: HeaderRows | None, notes: list[str]
+) -> tuple[int, list[Any]]:
+    """The number of the row that the header ends in, and the names in it."""
+    if not first:
+        raise TableError(f"{place} is empty.")
+    if wanted is not None:
+        rows = {number: _texts(cells) for number, cells in first if wanted.first <= number <= wanted.last}
+        if wanted.last not in rows:
+            raise TableError(f"row {wanted.last} of {place} holds no column names; name the row that does.")
+        return wanted.last, join_names(list(rows.values())) if len(rows) > 1 else rows[wanted.last]
+    n_titles = count_titles(_texts(cells) for _, cells in first)
+    below = [len(cells) > 1 for _, cells in first[n_titles + 1 :]]
+    if sum(below) <= len(below) / 2:
+        n_titles = 0
+    if n_titles:
+        notes.append(note_on_titles(n_titles, quoted(first[0][1][0])))
+    number, cells = first[n_titles]
+    return number, cells
+
+
+def _texts(cells: list[Any]) -> list[str]:
+    return ["" if cell is None else str(cell) for cell in cells]
 
 
 def _refuse_uncomputed(path: Path, name: str, sheet: Any) -> None:
