@@ -9,7 +9,8 @@ from hypothesis.extra.numpy import arrays
 
 from hidldl.errors import TableError
 from hidldl.tables.columns import Tally
-from hidldl.tables.numbers import Marks, Shares, are_amounts
+from hidldl.tables.numbers import Marks, Shares, are_amounts, count_decimals, understand_labels
+from hidldl.tables.reading import table_of
 
 LABELS = ("a", "b", "c")
 
@@ -54,10 +55,40 @@ def test_what_marks_a_hidden_label(told, cells, hidden):
 
 
 def test_marks_that_mean_nothing_are_refused():
-    with pytest.raises(TableError, match=r"'many' must be auto, empty, zero, none or a number"):
-        Marks.parse("many", "t.csv", columns_of(GAPS))
+    for option in ("many", "empty,many", "-1,many"):
+        with pytest.raises(TableError, match=r"'many' must be auto, empty, zero, none or a number, or a word"):
+            Marks.parse(option, "t.csv", columns_of(GAPS))
     with pytest.raises(TableError, match="empty cells in label column 'c'"):
         Marks.parse("none", "t.csv", columns_of(GAPS))
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("auto", ()),
+        ("?", ("?",)),
+        ("-1", ()),
+        ("-9,999", ()),
+        ("empty, ?", ("?",)),
+        ("NA,zero", ()),
+        ("x,y", ("x", "y")),
+    ],
+)
+def test_words_among_the_marks(option, words):
+    assert Marks.words_in(option) == words
+
+
+def test_words_mark_hidden_labels():
+    cells = pd.DataFrame({"a": ["0.5", "?", "gone"], "b": ["0.5", "1", "0"], "c": ["Missing", "0", "1"]})
+    table = table_of(cells, missing=Marks.words_in("?,gone,missing"))
+    marks, said = Marks.parse("?,gone,missing", "t.csv", table.scan())
+    assert marks.words == ("?", "gone", "missing")
+    assert said == "hidden labels are marked by: ?,gone,missing"
+    D, observed = Shares("t.csv", LABELS, marks, False)(table.read())
+    assert observed.tolist() == [[True, True, False], [False, True, True], [False, True, True]]
+    assert D.tolist() == [[0.5, 0.5, 0], [0, 1, 0], [0, 0, 1]]
+    _, said = Marks.parse("auto", "t.csv", table.scan())
+    assert said.startswith("empty label cells and those with '?', 'Missing', 'gone' are hidden labels")
 
 
 @settings(deadline=None, max_examples=50)
@@ -87,6 +118,61 @@ def test_shares_are_proportional_to_amounts(amounts, hidden, factor):
 def test_wrong_rows_are_named(row, says):
     with pytest.raises(TableError, match=says):
         shares([[0.5, 0.3, 0.2], row])
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.integers(1, 4), st.integers(2, 9), st.integers(0, 2**32 - 1))
+def test_rounding_never_takes_a_row_beyond_the_tolerance(decimals, n_labels, seed):
+    rows = np.random.default_rng(seed).dirichlet(np.ones(n_labels), size=20).round(decimals)
+    labels = tuple(f"y{j}" for j in range(n_labels))
+    frame = pd.DataFrame(rows, columns=labels)
+    assert count_decimals(rows) <= decimals
+    some = frame[rows.sum(axis=1) > 0]
+    D, _ = Shares("t.csv", labels, Marks(), False)(some)
+    assert D.sum(axis=1) == pytest.approx(np.ones(len(some)))
+
+
+@pytest.mark.parametrize(
+    ("row", "is_rounded"),
+    [
+        ([0.25, 0.25, 0.24, 0.24], True),  # 0.98: four labels, half a hundredth each
+        ([0.25, 0.25, 0.24, 0.23], False),
+        ([0.333, 0.333, 0.333, 0], True),
+        ([0.333, 0.333, 0.331, 0], False),
+        ([0.33333333, 0.33333333, 0.33333333, 0], True),
+        ([0.3333, 0.3333, 0.3303, 0], False),
+        ([1, 1, 0, 0], False),
+    ],
+)
+def test_a_row_may_be_as_far_from_one_as_rounding_takes_it(row, is_rounded):
+    labels = ("a", "b", "c", "d")
+    frame = pd.DataFrame([row], columns=labels, index=[7])
+    if is_rounded:
+        D, _ = Shares("t.csv", labels, Marks(), False)(frame)
+        assert D[0] == pytest.approx(np.array(row) / sum(row))
+    else:
+        with pytest.raises(TableError, match=rf"row 7 of t\.csv sum to {sum(row):.6g}, not to 1; correct it, or use"):
+            Shares("t.csv", labels, Marks(), False)(frame)
+
+
+def test_the_decimals_of_all_rows_so_far_count():
+    reader = Shares("t.csv", LABELS, Marks(), False)
+    reader(frame_of([[0.55, 0.25, 0.2]]))
+    with pytest.raises(TableError, match=r"sum to 0\.9, not to 1"):
+        reader(frame_of([[0.5, 0.2, 0.2]]))
+
+
+def test_rounded_rows_are_noted():
+    for cells, note in (
+        (
+            [[0.33, 0.33, 0.33], [0.5, 0.51, 0]],
+            "rows sum to 0.99 to 1.01 by rounding to 2 decimals, and are divided by",
+        ),
+        ([[0.5, 0.3, 0.2]], None),
+    ):
+        _, normalise, said = understand_labels("auto", False, "t.csv", columns_of(cells), frame_of(cells))
+        assert not normalise
+        assert [line for line in said if "rounding" in line] == ([f"{note} their sums"] if note else [])
 
 
 def test_a_label_that_is_never_seen_is_refused():

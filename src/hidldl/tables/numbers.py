@@ -9,20 +9,67 @@ import pandas as pd
 
 from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.errors import Remedy, TableError
-from hidldl.tables.columns import Column
-from hidldl.tables.sources import quoted
+from hidldl.tables.columns import MISSING, Column
+from hidldl.tables.sources import quoted, quoted_list
 
 MARKS = ("auto", "empty", "zero", "none")
 ROUNDING = 0.02
-"""How far rounding may take the sum of a row of shares from 1; all rows are divided by their sums in the end."""
+"""How far from 1 the sums of columns may be that look like shares; whether they are is told by `tolerance`."""
+MOST_DECIMALS = 6
+"""Numbers with more decimals are as good as exact."""
+
+
+def tolerance(decimals: int, n_labels: int) -> float:
+    """How far rounding may take the sum of a row from the whole: half a unit of the last decimal for each label.
+
+    Examples
+    --------
+    >>> from hidldl.tables.numbers import tolerance
+    >>> tolerance(2, 4)
+    0.02
+    """
+    return n_labels * 0.5 * 10.0**-decimals
+
+
+def count_decimals(numbers: FloatArray, at_least: int = 0) -> int:
+    """The decimals of the number that has most, `MOST_DECIMALS` at most."""
+    left = numbers
+    for decimals in range(at_least, MOST_DECIMALS):
+        left = left[np.abs(left - np.round(left, decimals)) > 1e-9]
+        if not len(left):
+            return decimals
+    return MOST_DECIMALS
+
+
+def _sums_to(whole: float, sums: FloatArray, decimals: int, n_labels: int) -> BoolArray:
+    # Computing a sum of binary numbers errs too, far less than any rounding.
+    return np.asarray(np.abs(sums - whole) <= tolerance(decimals, n_labels) + 1e-9 * whole)
 
 
 @dataclass(frozen=True)
 class Marks:
-    """What marks a hidden label: empty cells, zeros or numbers; an empty cell is never anything else."""
+    """What marks a hidden label: empty cells, zeros, numbers or words; an empty cell is never anything else.
+
+    Words are taken as empty cells when a table is read (`hidldl.tables.reading.Table.read_as_missing`), since a column
+    with other words is no column of numbers.
+    """
 
     zeros: bool = False
     numbers: tuple[float, ...] = ()
+    words: tuple[str, ...] = ()
+
+    @staticmethod
+    def words_in(given: str) -> tuple[str, ...]:
+        """The words in what the user says: for reading, before anything is known about the columns.
+
+        Examples
+        --------
+        >>> from hidldl.tables.numbers import Marks
+        >>> Marks.words_in("empty,?,-9")
+        ('?',)
+        """
+        words = (part for part in _parts(given) if part not in MARKS and part not in MISSING)
+        return tuple(word for word in words if _number(word) is None)
 
     @classmethod
     def parse(cls, given: str, table: str, labels: Sequence[Column]) -> tuple["Marks", str]:
@@ -30,20 +77,24 @@ class Marks:
         has_gaps = any(column.n_missing for column in labels)
         if given == "auto":
             zeros = not has_gaps and any(column.n_zero for column in labels)
-            return cls(zeros=zeros), _note_on_auto(has_gaps, zeros)
-        parts = [part.strip() for part in given.split(",")]
+            return cls(zeros=zeros), _note_on_auto(has_gaps, zeros, _words(labels))
+        parts = _parts(given)
         if "none" in parts and has_gaps:
             gap = next(column.name for column in labels if column.n_missing)
             raise TableError(
                 f"{table} has empty cells in label column {quoted(gap)}, which are hidden labels; fill them, or do not "
                 "say that none is hidden."
             )
-        numbers = [part for part in parts if part not in MARKS]
-        try:
-            marks = cls("zero" in parts, tuple(float(part) for part in numbers))
-        except ValueError:
-            raise TableError(f"the mark {quoted(given)} must be auto, empty, zero, none or a number.") from None
-        return marks, f"hidden labels are marked by: {given}"
+        words = cls.words_in(given)
+        present = {word.casefold() for word in _words(labels)}
+        absent = [word for word in words if word.casefold() not in present]
+        if absent:
+            raise TableError(
+                f"the mark {quoted(absent[0])} must be auto, empty, zero, none or a number, or a word that stands in "
+                f"label columns of {table} beside numbers."
+            )
+        numbers = tuple(number for part in parts if (number := _number(part)) is not None)
+        return cls("zero" in parts, numbers, words), f"hidden labels are marked by: {given}"
 
     def __call__(self, cells: FloatArray) -> BoolArray:
         """True where a label is observed."""
@@ -53,9 +104,27 @@ class Marks:
         return ~hidden
 
 
-def _note_on_auto(has_gaps: bool, zeros: bool) -> str:
+def _parts(given: str) -> list[str]:
+    return [part.strip() for part in given.split(",")]
+
+
+def _number(part: str) -> float | None:
+    try:
+        number = float(part)
+    except ValueError:
+        return None
+    return number if np.isfinite(number) else None
+
+
+def _words(labels: Sequence[Column]) -> list[str]:
+    """The words that stand for empty cells."""
+    return sorted({word for column in labels for word in column.words})
+
+
+def _note_on_auto(has_gaps: bool, zeros: bool, words: Sequence[str]) -> str:
     if has_gaps:
-        return "empty label cells are hidden labels, zeros are true zeros"
+        which = f"empty label cells and those with {quoted_list(words, 3)}" if words else "empty label cells"
+        return f"{which} are hidden labels, zeros are true zeros"
     if zeros:
         return "no label cell is empty, so zeros are taken as hidden labels"
     return "no label is hidden"
@@ -71,6 +140,8 @@ class Shares:
     normalise: bool
     seen: BoolArray | bool = False
     """Which labels have been observed so far."""
+    decimals: int = 0
+    """The most decimals so far: how far rounding may take sums."""
 
     def __call__(self, rows: pd.DataFrame) -> tuple[FloatArray, BoolArray]:
         """Shares (0 where hidden) that sum to 1, or to 0 in rows without any label, and which are observed."""
@@ -89,6 +160,7 @@ class Shares:
                 f"row {row} of {self.table} has labels but none above 0; give it one, or empty its label cells."
             )
         if not self.normalise:
+            self.decimals = count_decimals(given, self.decimals)
             self._refuse_other_sums(sums, labelled, numbers)
         self.seen = self.seen | np.asarray(observed.any(axis=0))
         return np.divide(given, sums[:, None], out=np.zeros_like(given), where=sums[:, None] > 0), observed
@@ -112,7 +184,8 @@ class Shares:
             raise TableError(f"{value:g} in row {numbers[i]}, label column {label} of {self.table} {what}.")
 
     def _refuse_other_sums(self, sums: FloatArray, labelled: BoolArray, numbers: IntArray) -> None:
-        wrong = labelled & (np.abs(sums - 1) > ROUNDING)
+        # Whole numbers are not shares that were rounded, so their sums are exact.
+        wrong = labelled & ~_sums_to(1, sums, self.decimals or MOST_DECIMALS, len(self.labels))
         if wrong.any():
             i = int(wrong.argmax())
             raise TableError(
@@ -133,17 +206,26 @@ def understand_labels(
 
 
 def are_amounts(labels: Sequence[Column], first_rows: pd.DataFrame, marks: Marks) -> tuple[bool, str | None]:
-    """Whether rows are to be divided by their sums, and a sentence about it: whole numbers are counts."""
+    """Whether rows are to be divided by sums other than 1, and a sentence about it: whole numbers are counts."""
     cells = first_rows[[column.name for column in labels]].to_numpy(float)
-    sums = np.where(marks(cells), cells, 0).sum(axis=1)
+    given = np.where(marks(cells), cells, 0)
+    decimals = count_decimals(given)
+    sums = given.sum(axis=1)
     sums = sums[sums > 0]
-    if not len(sums) or (np.abs(sums - 1) <= ROUNDING).mean() > 0.5:
-        return False, None
-    if (np.abs(sums - 100) <= 100 * ROUNDING).mean() > 0.98:
+    if not len(sums) or _sums_to(1, sums, decimals or MOST_DECIMALS, len(labels)).mean() > 0.5:
+        return False, _note_on_rounding(sums, decimals)
+    if _sums_to(100, sums, decimals, len(labels)).mean() > 0.98:
         return True, "labels are percentages and are divided by 100"
     if all(column.whole for column in labels):
         return True, "labels are whole numbers: taken as counts, each row divided by its sum"
     return False, None
+
+
+def _note_on_rounding(sums: FloatArray, decimals: int) -> str | None:
+    if not len(sums) or np.abs(sums - 1).max() < tolerance(MOST_DECIMALS, 1):
+        return None
+    low, high = sums.min(), sums.max()
+    return f"rows sum to {low:.6g} to {high:.6g} by rounding to {decimals} decimals, and are divided by their sums"
 
 
 @dataclass(frozen=True)
