@@ -15,12 +15,13 @@ from hidldl.arrays import FloatArray, IntArray
 
 Box: TypeAlias = tuple[float, float, float, float]
 """Left, top, right, bottom."""
+Spot: TypeAlias = tuple[int, int, str]
+"""Where a name is beside its dot: how far across and down, and which end of it is there."""
 HEIGHT = 190
 """Height of the plotting area in pixels; the axis below it takes AXIS more."""
 AXIS = 40
-FEW_NAMES = 12
 NARROW, WIDE = 320, 540
-"""Width in pixels of the smallest map of a few or of many labels. Names that are apart there never overlap."""
+"""Widths in pixels of the map on a telephone and on a desk. Names that are apart at a width are so at larger ones."""
 ASPECT = 0.8
 
 
@@ -126,44 +127,59 @@ def lines(series: Mapping[str, FloatArray], summary: str, *, log: bool) -> str:
 def label_scatter(positions: FloatArray, names: Sequence[str], summary: str) -> str:
     """The map of the labels, both axes on one scale; names that would cover others are left to the dot's title."""
     reach = 1.2 * float(np.max(np.abs(positions) / [1, ASPECT]))
-    width = NARROW if len(names) <= FEW_NAMES else WIDE
-    height = ASPECT * width
     x, y = 0.5 + positions[:, 0] / (2 * reach), 0.5 - positions[:, 1] / (2 * reach * ASPECT)
-    boxes: list[Box] = [
-        (a * width - 4, b * height - 4, a * width + 4, b * height + 4) for a, b in zip(x, y, strict=True)
-    ]
+    order = [int(j) for j in np.argsort(-np.hypot(*positions.T), kind="stable")]
+    short = [name if len(name) <= 18 else name[:17] + "…" for name in names]
+    on_any = _place_names(x, y, short, order, {}, NARROW)
+    spots = _place_names(x, y, short, order, on_any, WIDE)
     parts = [
         '<line class="zero" x1="50%" x2="50%" y1="0" y2="100%"/><line class="zero" x1="0" x2="100%" y1="50%" y2="50%"/>'
     ]
-    for j in np.argsort(-np.hypot(*positions.T), kind="stable"):
+    for j in order:
         title = f"<title>{escape(names[j])}</title>"
-        at = f'x="{100 * x[j]:.2f}%" y="{100 * y[j]:.2f}%"'
         parts.append(f'<circle class="dot" cx="{100 * x[j]:.2f}%" cy="{100 * y[j]:.2f}%" r="4">{title}</circle>')
-        short = names[j] if len(names[j]) <= 18 else names[j][:17] + "…"
-        spot = _free_spot((x[j] * width, y[j] * height), 7.2 * len(short), (width, height), boxes)
+    for j, (dx, dy, anchor) in spots.items():
+        css = "name" if j in on_any else "name wide-only"
+        parts.append(
+            f'<text class="{css}" x="{100 * x[j]:.2f}%" y="{100 * y[j]:.2f}%" dx="{dx}" dy="{dy}" '
+            f'text-anchor="{anchor}">{escape(short[j])}<title>{escape(names[j])}</title></text>'
+        )
+    style = f"min-width: {NARROW}px; aspect-ratio: {1 / ASPECT}"
+    return f'<svg class="map" role="img" aria-label="{escape(summary)}" style="{style}">{"".join(parts)}</svg>'
+
+
+def _place_names(
+    x: FloatArray, y: FloatArray, names: Sequence[str], order: Sequence[int], earlier: Mapping[int, Spot], width: float
+) -> dict[int, Spot]:
+    """Spots for names on a map of that width: those with a spot keep it, others join where there is room."""
+    height = ASPECT * width
+    dots = [(a * width, b * height) for a, b in zip(x, y, strict=True)]
+    boxes: list[Box] = [(a - 4, b - 4, a + 4, b + 4) for a, b in dots]
+    boxes += [_box(dots[j], 7.2 * len(names[j]), spot) for j, spot in earlier.items()]
+    spots = dict(earlier)
+    for j in order:
+        spot = None if j in earlier else _free_spot(dots[j], 7.2 * len(names[j]), (width, height), boxes)
         if spot is not None:
-            dx, dy, anchor = spot
-            parts.append(
-                f'<text class="name" {at} dx="{dx}" dy="{dy}" text-anchor="{anchor}">{escape(short)}{title}</text>'
-            )
-    return (
-        f'<svg class="map" role="img" aria-label="{escape(summary)}" '
-        f'style="min-width: {width}px; aspect-ratio: {1 / ASPECT}">' + "".join(parts) + "</svg>"
-    )
+            spots[j] = spot
+    return spots
 
 
-def _free_spot(
-    dot: tuple[float, float], width: float, within: tuple[float, float], boxes: list[Box]
-) -> tuple[int, int, str] | None:
+def _box(dot: tuple[float, float], width: float, spot: Spot) -> Box:
+    """The box of a name of that width at a spot beside its dot."""
+    dx, dy, anchor = spot
+    left, y = dot[0] + dx - width * {"start": 0, "middle": 0.5, "end": 1}[anchor], dot[1] + dy
+    return (left, y - 11, left + width, y + 3)
+
+
+def _free_spot(dot: tuple[float, float], width: float, within: tuple[float, float], boxes: list[Box]) -> Spot | None:
     """Where a name of that width fits beside its dot, right, left, above or below; its box joins the others."""
-    x, y = dot
-    for dx, dy, anchor in ((8, 4, "start"), (-8, 4, "end"), (0, -9, "middle"), (0, 18, "middle")):
-        left = x + dx - width * {"start": 0, "middle": 0.5, "end": 1}[anchor]
-        box = (left, y + dy - 11, left + width, y + dy + 3)
+    spots: tuple[Spot, ...] = ((8, 4, "start"), (-8, 4, "end"), (0, -9, "middle"), (0, 18, "middle"))
+    for spot in spots:
+        box = _box(dot, width, spot)
         inside = box[0] >= 0 and box[2] <= within[0] and box[1] >= 0 and box[3] <= within[1]
         if inside and not any(_overlap(box, other) for other in boxes):
             boxes.append(box)
-            return dx, dy, anchor
+            return spot
     return None
 
 
