@@ -18,7 +18,19 @@ HOSTILE = (
 )
 
 
-def a_summary(n_rows, label_names, *, rate=0.4, names=None, bounds=True, seed=0, together=False):
+def a_summary(
+    n_rows,
+    label_names,
+    *,
+    rate=0.4,
+    names=None,
+    bounds=True,
+    seed=0,
+    together=False,
+    groups=None,
+    without=(),
+    **options,
+):
     rng = np.random.default_rng(seed)
     m = len(label_names)
     D = rng.dirichlet(np.ones(m), size=n_rows)
@@ -27,11 +39,13 @@ def a_summary(n_rows, label_names, *, rate=0.4, names=None, bounds=True, seed=0,
         lots[:, 1] = lots[:, 0]
     observed = lots >= rate
     observed[np.arange(n_rows), D.argmax(axis=1)] = True
+    observed[list(without)] = False
     handed_in = np.where(observed, D, 0)
-    handed_in /= handed_in.sum(axis=1, keepdims=True)
-    summarizer = Summarizer(label_names)
+    handed_in /= np.maximum(handed_in.sum(axis=1, keepdims=True), 1e-12)
+    summarizer = Summarizer(label_names, **options)
     names = names or [f"row {i + 1}" for i in range(n_rows)]
-    summarizer.add(names, np.where(observed, handed_in, np.nan), observed, D, *([D * 0.8, D * 1.1] if bounds else []))
+    low, high = (D * 0.8, D * 1.1) if bounds else (None, None)
+    summarizer.add(names, np.where(observed, handed_in, np.nan), observed, D, low, high, groups)
     return summarizer.finish()
 
 

@@ -1,5 +1,7 @@
 """The page about a recovery: whole, harmless whatever the names are, small, and without empty sections."""
 
+import csv
+import io
 import json
 import re
 from html.parser import HTMLParser
@@ -8,7 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hidldl.reports.recovery_page import Facts, recovery_page
+from hidldl.reports.pairs import remarks_on
+from hidldl.reports.reannotation import ListOptions
+from hidldl.reports.recovery_page import MOST_IN_LIST, MOST_WITHOUT, Facts, recovery_page
+from hidldl.reports.summary import Summarizer
 from hidldl.reports.svg import Scale
 from hidldl.selection import LOST, Selection
 from recovered import HOSTILE, a_selection, a_summary, some_facts
@@ -41,8 +46,8 @@ class Outline(HTMLParser):
         assert self.open.pop() == tag
 
 
-def embedded(page):
-    return json.loads(re.search(r'<script type="application/json" id="rows-data">(.*?)</script>', page, re.S)[1])
+def embedded(page, what="rows"):
+    return json.loads(re.search(rf'<script type="application/json" id="{what}-data">(.*?)</script>', page, re.S)[1])
 
 
 @pytest.mark.parametrize("m", [2, 7, 30, 50, 200])
@@ -77,11 +82,12 @@ def test_nothing_is_asked_of_the_network():
 
 def test_hostile_names_are_only_text():
     names = [HOSTILE[i % len(HOSTILE)] for i in range(40)]
-    summary = a_summary(40, HOSTILE, names=names)
+    options = ListOptions(group_name=HOSTILE[0])
+    summary = a_summary(40, HOSTILE, names=names, groups=names[::-1], without=[3], reannotation=options)
     page = recovery_page(summary, Facts(HOSTILE[1], HOSTILE[0], {HOSTILE[0]: HOSTILE[1]}, 1, HOSTILE[1], HOSTILE))
     page.encode("utf-8")
     outline = Outline(page)
-    assert sum(tag == "script" for tag, _ in outline.elements) == 2
+    assert sum(tag == "script" for tag, _ in outline.elements) == 3
     assert not any(tag == "img" for tag, _ in outline.elements)
     assert not any(key.startswith("on") for _, attrs in outline.elements for key in attrs)
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", page)
@@ -105,27 +111,102 @@ def test_the_picker_holds_the_rows():
         np.testing.assert_allclose(np.array(row[5]) / 1000, 0.8 * D, atol=0.00051)
 
 
-def test_rows_that_lost_most_lead_to_the_picker_even_where_it_holds_few():
-    page = recovery_page(a_summary(1500, [f"label {j}" for j in range(200)]), some_facts(level=0.9))
-    linked = {int(number) for number in re.findall(r'href="#row=(\d+)"', page)}
-    held = {row[0] for row in embedded(page)["rows"]}
-    assert len(linked) == 20
-    assert linked <= held
-    assert len(held) < 200
+@pytest.mark.parametrize(("m", "n_in_list", "n_links"), [(200, 100, 100), (200, 900, 120), (9, 900, 200)])
+def test_rows_to_annotate_again_lead_to_the_picker_where_it_holds_them(m, n_in_list, n_links):
+    options = ListOptions(most_rows=n_in_list)
+    summary = a_summary(1500, [f"label {j}" for j in range(m)], reannotation=options)
+    page = recovery_page(summary, some_facts(level=0.9))
+    links = {int(number) for number in re.findall(r'href="#row=(\d+)"', page)}
+    in_picker = {row[0] for row in embedded(page)["rows"]}
+    assert len(links) >= n_links
+    assert links <= in_picker
+    assert links <= set(summary.reannotation.rows["number"])
+    assert page.count('<tr id="again-') == min(n_in_list, MOST_IN_LIST)
+    assert len(page.encode()) < 1_000_000
+
+
+def list_cells(page):
+    """The cells of the list of rows to annotate again, as text."""
+    body = re.search(r'<table id="again-table".*?</table>', page, re.S)[0]
+    rows = re.findall(r'<tr id="again-\d+">(.*?)</tr>', body, re.S)
+    cells = [re.findall(r"<t[hd].*?>(.*?)</t[hd]>", row, re.S) for row in rows]
+    return [[" ".join(re.sub("<.*?>", "", cell).split()) for cell in row] for row in cells]
+
+
+def test_the_list_says_which_labels_to_ask_for():
+    summary = a_summary(90, ["joy", "fear", "anger"], groups=["Ann", "Bob", ""] * 30, without=[4, 8])
+    page = recovery_page(summary, some_facts(level=0.9))
+    rows = summary.reannotation.rows
+    shown = list_cells(page)
+    assert [cells[0] for cells in shown] == rows["name"].tolist()
+    assert [cells[1] for cells in shown] == rows["number"].astype(str).tolist()
+    assert [cells[2] for cells in shown] == [group or "none" for group in rows["group"]]
+    assert [cells[4] for cells in shown] == [f"{uncertainty:.3f}" for uncertainty in rows["uncertainty"]]
+    best = rows.iloc[0]
+    low, share, high = (f"{100 * best[name]:.1f}" for name in ("low_1", "share_1", "high_1"))
+    assert shown[0][5].startswith(f"{best['label_1']} {share} % ({low}–{high} %)")
+    assert page.index("Rows without any label: ask for all") > page.index(f'id="again-{rows["number"].iloc[-3]}"')
+    assert page.index("Rows without any label: ask for all") < page.index('id="again-5"')
+    assert "It stands in for the width of intervals" not in page
+
+
+def test_the_file_of_the_page_is_the_list():
+    names = [HOSTILE[i % 3] + ",\n" for i in range(40)]
+    summary = a_summary(40, HOSTILE, names=names, groups=["=1+1"] * 40)
+    parts = embedded(recovery_page(summary, some_facts(level=0.9)), "again")
+    lines = list(csv.reader(io.StringIO(parts["header"] + "".join(parts["lines"]), newline="")))
+    frame = summary.reannotation.frame()
+    assert lines[0] == list(frame)
+    assert lines[1:] == [[str(value) for value in row] for row in frame.to_numpy().tolist()]
+
+
+def test_without_intervals_the_list_says_what_stands_in():
+    page = recovery_page(a_summary(40, ["joy", "fear", "anger"], bounds=False), some_facts())
+    assert "It stands in for the width of intervals" in page
+    assert re.fullmatch(r"\w+ \d+\.\d %(, \w+ \d+\.\d %)*", list_cells(page)[0][-1])
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 60])
+def test_a_table_without_any_label_is_shown_too(n_rows):
+    summary = a_summary(n_rows, ["joy", "fear", "anger"], without=range(n_rows))
+    page = recovery_page(summary, some_facts(level=0.9))
+    Outline(page)
+    assert "<h1>Hidden labels hold 100.0" in page
+    assert page.count('<tr id="again-') == (min(n_rows, MOST_WITHOUT) if n_rows > 1 else 0)
+    assert embedded(page)["first"] == 1
+
+
+def test_groups_are_compared():
+    summary = a_summary(90, ["joy", "fear", "anger"], groups=["Ann", "Bob", "Chris"] * 30)
+    page = recovery_page(summary, some_facts(level=0.9))
+    body = re.search(r'<table id="group-table".*?<tbody>(.*?)</tbody>', page, re.S)[1]
+    assert re.findall(r"<bdi.*?>(.*?)</bdi>", body) == summary.reannotation.by_group["group"].tolist()
+    assert "group-table" not in recovery_page(a_summary(9, list("abc")), some_facts())
+
+
+def test_what_is_technical_is_folded_away():
+    history = {"gap": np.geomspace(1, 1e-4, 30)}
+    facts = some_facts(selection=a_selection(), history=history, converged=False, notes=["a guess"])
+    page = recovery_page(a_summary(40, list("abcd")), facts)
+    folds = re.findall(r'<details class="fold">\s*<summary><h2 id="(\w+)">', page)
+    assert folds == ["parameters", "convergence", "run"]
+    assert "<details open" not in page
+    assert "stopped before it converged</span></summary>" in page
+    assert page.index("<li>a guess</li>") < page.index('<details class="fold">')
 
 
 @pytest.mark.parametrize(
     ("n_rows", "m", "rate", "absent"),
     [
-        (40, 5, 0, ["answers", "overall", "labels", "together", "lost"]),
-        (1, 5, 0.9, ["overall", "labels", "together", "lost", "map"]),
+        (40, 5, 0, ["answers", "overall", "labels", "together", "again"]),
+        (1, 5, 0.9, ["overall", "labels", "together", "again", "map"]),
         (40, 2, 0.5, ["together", "map"]),
         (40, 5, 0.5, []),
     ],
 )
 def test_sections_with_nothing_to_show_are_left_out(n_rows, m, rate, absent):
     ids = set(Outline(recovery_page(a_summary(n_rows, list("abcde"[:m]), rate=rate), some_facts())).ids)
-    sections = {"answers", "overall", "labels", "together", "lost", "map"}
+    sections = {"answers", "overall", "labels", "together", "again", "map"}
     assert sections - ids == set(absent)
     assert {"rows", "run"} <= ids
     assert not {"parameters", "convergence"} & ids
@@ -136,14 +217,70 @@ def test_without_anything_hidden_it_says_so():
     assert "<h1>Nothing was hidden</h1>" in page
 
 
+def texts_on_pairs(page):
+    """The answer in short and the text over the picture."""
+    answer = re.search(r"<dt>Which together\?</dt>\s*<dd>(.*?)</dd>", page, re.S)[1]
+    text = re.search(r'<h2 id="together">.*?</h2>\s*<p>(.*?)</p>', page, re.S)[1]
+    texts = [" ".join(re.sub("<.*?>", "", part).split()) for part in (answer, text)]
+    assert not any(re.search(r"[a-z]\.\S", words) for words in texts)
+    return texts
+
+
+def figures_of_pairs(page):
+    """The correlations in the heat map or in the table of pairs."""
+    section = re.search(r'<h2 id="together">.*?</section>', page, re.S)[0]
+    return re.findall(r"[+−]\d\.\d\d", re.search(r"<tbody>.*?</tbody>", section, re.S)[0])
+
+
 def test_labels_that_are_overlooked_together_are_named():
     page = recovery_page(a_summary(400, ["joy", "fear", "anger", "shame"], together=True), some_facts())
-    answer = re.search(r"<dt>Which together\?</dt>\s*<dd>(.*?)</dd>", page, re.S)[1]
-    assert "joy" in answer
-    assert "fear" in answer
-    assert "anger" not in answer
-    independent = recovery_page(a_summary(400, ["joy", "fear", "anger", "shame"]), some_facts())
-    assert "No two labels are hidden together clearly more than by chance." in independent
+    for words in texts_on_pairs(page):
+        assert words.startswith("joy and fear are hidden together in ")
+        assert "clearly more often than independent labels would be" in words
+
+
+def a_summary_of(hidden):
+    D = np.full(hidden.shape, 1 / hidden.shape[1])
+    summarizer = Summarizer([f"label {j}" for j in range(hidden.shape[1])])
+    summarizer.add([f"row {i}" for i in range(len(hidden))], np.where(hidden, np.nan, D), ~hidden, D)
+    return summarizer.finish()
+
+
+@pytest.mark.parametrize("m", [6, 20, 40])
+@pytest.mark.parametrize("n_rows", [12, 400])
+@pytest.mark.parametrize("kind", ["independent", "together", "apart", "both"])
+def test_the_text_names_what_is_strongest_in_the_picture(kind, n_rows, m):
+    rng = np.random.default_rng(1)
+    hidden = rng.random((n_rows, m)) < 0.5
+    hidden[:, -1] = False
+    if kind in ("together", "both"):
+        hidden[:, 1] = hidden[:, 0] ^ (rng.random(n_rows) < 0.1)
+    if kind in ("apart", "both"):
+        hidden[:, 3] = ~hidden[:, 2] ^ (rng.random(n_rows) < 0.02)
+    page = recovery_page(a_summary_of(hidden), some_facts())
+    in_picture = figures_of_pairs(page)
+    strongest = max(float(figure[1:]) for figure in in_picture)
+    texts = texts_on_pairs(page)
+    for words in texts:
+        in_text = re.findall(r"correlation \(?([+−]\d\.\d\d)", words)
+        assert set(in_text) <= set(in_picture)
+        assert float(in_text[0][1:]) == strongest
+    if n_rows == 400:
+        assert ("clearly more often" in texts[1]) == (kind in ("together", "both"))
+        assert ("clearly less often" in texts[1]) == (kind in ("apart", "both"))
+        assert texts[0].startswith("No two labels are hidden together clearly") == (kind == "independent")
+
+
+def test_independent_labels_are_hardly_ever_called_clear():
+    rng = np.random.default_rng(0)
+    first, second = np.triu_indices(8, 1)
+    n_clear = 0
+    for _ in range(300):
+        hidden = rng.random((300, 8)) < 0.4
+        both = (hidden[:, first] & hidden[:, second]).sum(axis=0)
+        remarks = remarks_on(np.corrcoef(hidden.T)[first, second], both, 300)
+        n_clear += any(remark.is_clear for remark in remarks)
+    assert n_clear <= 9
 
 
 def test_the_selection_is_drawn_along_each_parameter():

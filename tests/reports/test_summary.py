@@ -1,13 +1,15 @@
 """A summary tells the truth about a table, however the table was cut."""
 
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hidldl.reports.label_map import label_map
+from hidldl.reports.reannotation import ListOptions
 from hidldl.reports.summary import Summarizer
 
 
@@ -18,7 +20,7 @@ def a_table(n_rows, m, seed=0, rate=0.4):
     observed[np.arange(n_rows), rng.integers(m, size=n_rows)] = True
     handed_in = np.where(observed, D, 0)
     handed_in /= handed_in.sum(axis=1, keepdims=True)
-    return [f"row {i}" for i in range(n_rows)], np.where(observed, handed_in, np.nan), observed, D, D * 0.9, D * 1.1
+    return [[f"row {i}" for i in range(n_rows)], np.where(observed, handed_in, np.nan), observed, D, D * 0.9, D * 1.1]
 
 
 def summarised(table, cuts=(), **options):
@@ -31,7 +33,9 @@ def summarised(table, cuts=(), **options):
 def assert_same(first, second):
     for field in fields(first):
         a, b = getattr(first, field.name), getattr(second, field.name)
-        if field.name == "rows":
+        if isinstance(a, pd.DataFrame):
+            pd.testing.assert_frame_equal(a, b, check_exact=True)
+        elif is_dataclass(a):
             assert_same(a, b)
         else:
             np.testing.assert_array_equal(a, b)
@@ -79,30 +83,44 @@ def test_labels_always_or_never_hidden_correlate_with_nothing():
     n_rows=st.integers(1, 60),
     cuts=st.lists(st.integers(0, 60), max_size=8),
     most_rows=st.integers(1, 70),
+    n_listed=st.integers(1, 9),
     seed=st.integers(0, 5),
 )
-def test_where_the_table_is_cut_does_not_matter(n_rows, cuts, most_rows, seed):
+def test_where_the_table_is_cut_does_not_matter(n_rows, cuts, most_rows, n_listed, seed):
     table = a_table(n_rows, 3, seed)
+    table[2][::7] = False
+    table.append([f"group {i % 4}" for i in range(n_rows)])
     cuts = sorted(min(cut, n_rows) for cut in cuts)
-    whole = summarised(table, most_rows=most_rows, random_state=seed)
-    assert_same(whole, summarised(table, cuts, most_rows=most_rows, random_state=seed))
+    options = {"most_rows": most_rows, "random_state": seed, "reannotation": ListOptions(most_rows=n_listed)}
+    assert_same(summarised(table, **options), summarised(table, cuts, **options))
 
 
-def test_the_sample_holds_the_rows_that_lost_most_and_a_fair_draw():
+def test_rows_without_any_label_do_not_make_labels_look_alike():
+    names, D_obs, observed, D, *_ = a_table(200, 5, seed=1)
+    blank = np.arange(200) < 120
+    observed[blank] = False
+    together = summarised((names, D_obs, observed, D)).overlooked_together
+    np.testing.assert_allclose(together, np.corrcoef(~observed[~blank].T), atol=1e-12)
+
+
+def test_the_sample_holds_the_rows_to_annotate_again_and_a_fair_draw():
     table = a_table(3000, 4, seed=2)
+    table[2][::100] = False
     mass = np.where(table[2], 0, table[3]).sum(axis=1)
+    uncertainty = np.where(table[2].any(axis=1), 0.2 * mass, 0)
     rows = summarised(table, most_rows=500).rows
     assert len(rows) <= 500
-    assert set(np.argsort(-mass)[:100] + 1) <= set(rows.numbers)
+    assert set(np.argsort(-uncertainty)[:80] + 1) <= set(rows.numbers)
+    assert set(np.arange(1, 2000, 100)) <= set(rows.numbers)
     assert rows.in_sample.sum() == 400
     assert rows.hidden_mass[rows.in_sample].mean() == pytest.approx(mass.mean(), abs=4 * mass.std() / 20)
     for position in (0, 77, len(rows) - 1):
         i = rows.numbers[position] - 1
         assert rows.names[position] == f"row {i}"
         np.testing.assert_array_equal(rows.high[position], table[5][i])
-    fewer = rows.fewer(50)
+    fewer = rows.fewer(50, 10)
     assert len(fewer) == len(set(fewer.numbers)) == 50
-    assert set(np.argsort(-mass)[:10] + 1) <= set(fewer.numbers)
+    assert set(np.argsort(-uncertainty)[:8] + 1) <= set(fewer.numbers)
 
 
 def test_the_draw_is_uniform():

@@ -1,25 +1,30 @@
 """The page about one recovery: how much was hidden, which labels, which rows, and how that is known."""
 
+import csv
+import io
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from hidldl.arrays import FloatArray
 from hidldl.reports.label_map import FLOOR, label_map
 from hidldl.reports.page import load_template
+from hidldl.reports.pairs import MOST_IN_HEAT_MAP, hidden_together
+from hidldl.reports.reannotation import Reannotation
 from hidldl.reports.summary import SampledRows, Summary
 from hidldl.reports.svg import Scale, curve, histogram, label_scatter, lines
 from hidldl.selection import Selection
 
-MOST_IN_HEAT_MAP = 30
-MOST_PAIRS = 30
-MOST_LOST = 20
-"""Rows in the table of those that lost most."""
+MOST_IN_LIST = 200
+"""Rows to annotate again on the page, and MOST_WITHOUT of those without any label; a file holds longer lists."""
+MOST_WITHOUT = 40
+MOST_QUESTIONS = 6
+"""Labels to ask for in a row of the page."""
+MOST_GROUPS = 50
 MOST_FIGURES = 120_000
 """Figures behind the row picker: few enough to keep the page well below 1 MB."""
 IN_TABLE_ORDER = 12
@@ -67,7 +72,9 @@ def recovery_page(summary: Summary, facts: Facts) -> str:
     def percent(share: float, places: int = digits) -> str:
         return f"{100 * share:.{places}f}\u00a0%"
 
-    n_shown = max(1, MOST_FIGURES // (len(labels) * (2 if summary.rows.low is None else 4)))
+    n_rows = max(1, MOST_FIGURES // (len(labels) * (2 if summary.rows.low is None else 4)))
+    picker_rows = summary.rows.fewer(n_rows, 4 * n_rows // 5)
+    again = _again(summary.reannotation, set(picker_rows.numbers.tolist()))
     return str(
         load_template("recovery.html.j2").render(
             percent=percent,
@@ -80,9 +87,10 @@ def recovery_page(summary: Summary, facts: Facts) -> str:
             mass=float(summary.hidden_mass.sum()),
             overall=_overall(summary),
             label_rows=_label_rows(summary, labels),
-            together=_together(summary, labels),
-            lost=_lost_rows(summary.rows, labels),
-            picker=_picker(summary.rows.fewer(n_shown), labels, digits),
+            together=hidden_together(summary, labels),
+            again=again,
+            groups=_groups(summary.reannotation),
+            picker=_picker(picker_rows, labels, digits) | {"n_rows": summary.n_rows, "first": _first(picker_rows)},
             skewed=_skewed(summary.rows),
             map=_map(summary, labels),
             selection=None if facts.selection is None else _selection(facts.selection),
@@ -141,71 +149,57 @@ def _label_rows(summary: Summary, labels: Sequence[str]) -> list[dict[str, Any]]
     ]
 
 
-def _together(summary: Summary, labels: Sequence[str]) -> dict[str, Any] | None:
-    """A heat map of correlations or, for many labels, the strongest pairs; None where nothing can correlate."""
-    phi = summary.overlooked_together
-    varying = np.flatnonzero(~np.isnan(phi.diagonal()))
-    if len(varying) < 3:
+def _again(reannotation: Reannotation, in_picker: set[int]) -> dict[str, Any]:
+    """The list of rows to annotate again: what is shown, and the same rows as lines of a CSV file."""
+    ranked = reannotation.rows["labels_seen"] > 0
+    at = [*np.flatnonzero(ranked)[:MOST_IN_LIST], *np.flatnonzero(~ranked)[:MOST_WITHOUT]]
+    rows = [_row_again(row, reannotation, in_picker) for row in reannotation.rows.iloc[at].to_dict("records")]
+    frame = reannotation.frame().iloc[at]
+    return {
+        "ranked": [row for row in rows if row["labels_seen"]],
+        "without": [row for row in rows if not row["labels_seen"]],
+        "n_candidates": reannotation.n_candidates,
+        "n_without": reannotation.n_without_labels,
+        "threshold": reannotation.options.threshold,
+        "has_intervals": reannotation.has_intervals,
+        "group_name": printable(reannotation.options.group_name) if reannotation.by_group is not None else None,
+        "file": {"header": _csv_line(frame.columns), "lines": [_csv_line(row) for row in frame.to_numpy().tolist()]},
+    }
+
+
+def _row_again(row: Mapping[Any, Any], reannotation: Reannotation, in_picker: set[int]) -> dict[str, Any]:
+    places = [k for k in reannotation.places if row[f"label_{k}"] != ""]
+    return {
+        "name": printable(row["name"]),
+        "group": printable(row.get("group", "")),
+        "questions": [
+            {"name": printable(row[f"label_{k}"])} | {key: row[f"{key}_{k}"] for key in ("share", "low", "high")}
+            for k in places[:MOST_QUESTIONS]
+        ],
+        "n_more": len(reannotation.label_names) - row["labels_seen"] - len(places[:MOST_QUESTIONS]),
+        "in_picker": row["number"] in in_picker,
+    } | {key: row[key] for key in ("number", "hidden_mass", "uncertainty", "labels_seen")}
+
+
+def _csv_line(values: Iterable[Any]) -> str:
+    line = io.StringIO()
+    csv.writer(line, quoting=csv.QUOTE_NONNUMERIC).writerow(values)
+    return line.getvalue()
+
+
+def _groups(reannotation: Reannotation) -> dict[str, Any] | None:
+    if reannotation.by_group is None:
         return None
-    first, second = np.triu_indices(len(varying), 1)
-    first, second = varying[first], varying[second]
-    strongest = np.argsort(-np.abs(phi[first, second]), kind="stable")[:MOST_PAIRS]
-    pairs = [_pair(summary, labels, phi, first[k], second[k]) for k in strongest]
-    together = phi[first, second]
-    # One in a hundred tables without any such pair would show one: Bonferroni over all pairs.
-    chance = -float(ndtri(0.01 / len(together))) / np.sqrt(summary.n_rows)
-    best = int(together.argmax())
-    clear = together[best] > chance and summary.both_hidden[first[best], second[best]] > 1
-    shades = max(0.5, float(np.abs(together).max()))
+    rows = reannotation.by_group[:MOST_GROUPS].to_dict("records")
     return {
-        "surest": _pair(summary, labels, phi, first[best], second[best]) if clear else None,
-        "n_clear": int((together > chance).sum()),
-        "pairs": pairs if len(varying) > MOST_IN_HEAT_MAP else None,
-        "names": [labels[int(j)] for j in varying],
-        "left_out": len(labels) - len(varying),
-        "cells": [[_cell(phi[i, j], shades) if i != j else None for j in varying] for i in varying]
-        if len(varying) <= MOST_IN_HEAT_MAP
-        else [],
-        "numbers_fit": len(varying) <= 14,
+        "rows": [row | {"group": printable(row["group"])} for row in rows],
+        "n": len(reannotation.by_group),
     }
 
 
-def _pair(summary: Summary, labels: Sequence[str], phi: FloatArray, i: Any, j: Any) -> dict[str, Any]:
-    return {
-        "first": labels[i],
-        "second": labels[j],
-        "count": int(summary.both_hidden[i, j]),
-        "phi": _signed(phi[i, j]),
-        "width": 100 * abs(float(phi[i, j])),
-    }
-
-
-def _cell(phi: float, shades: float) -> dict[str, Any]:
-    return {"phi": _signed(phi), "up": bool(phi > 0), "shade": round(100 * min(1.0, abs(float(phi)) / shades))}
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.2f}".replace("-", "−").replace("+0.00", "0.00").replace("−0.00", "0.00")
-
-
-def _lost_rows(rows: SampledRows, labels: Sequence[str]) -> list[dict[str, Any]]:
-    entries = []
-    for position in rows.by_hidden_mass()[:MOST_LOST]:
-        hidden = np.flatnonzero(~rows.observed[position])
-        if not len(hidden):
-            break
-        shares = rows.distributions[position]
-        largest = hidden[np.argsort(-shares[hidden], kind="stable")][:4]
-        entries.append(
-            {
-                "number": int(rows.numbers[position]),
-                "name": printable(rows.names[position]),
-                "mass": float(rows.hidden_mass[position]),
-                "largest": [(labels[j], float(shares[j])) for j in largest],
-                "n_more": len(hidden) - len(largest),
-            }
-        )
-    return entries
+def _first(rows: SampledRows) -> int:
+    """The number of the row that the picker shows first."""
+    return int(rows.numbers[rows.to_annotate(1)[0]])
 
 
 def _picker(rows: SampledRows, labels: Sequence[str], digits: int) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from hidldl.arrays import BoolArray, FloatArray, IntArray
+from hidldl.reports.exact_sums import ONE, exact
+from hidldl.reports.reannotation import ListOptions, Ranker, Reannotation
 
 N_BINS = 20
 """Bins of 0.05 for the hidden mass of rows."""
-ONE = 2**32
-"""Shares are summed in units of 1 / ONE: far finer than any figure in a report, and two billion rows fit."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class SampledRows:
     """Rows to look at, in the order of the table.
 
     ``numbers`` count the table's rows from 1; ``D_obs`` is NaN where a label was hidden; ``in_sample`` tells the rows
-    that are a uniform sample from those that are here for their hidden mass only.
+    that are a uniform sample from those that are here only because they are worth annotating again.
     """
 
     names: tuple[str, ...]
@@ -32,6 +32,7 @@ class SampledRows:
     observed: BoolArray
     distributions: FloatArray
     hidden_mass: FloatArray
+    uncertainty: FloatArray
     in_sample: BoolArray
     low: FloatArray | None = None
     high: FloatArray | None = None
@@ -45,16 +46,20 @@ class SampledRows:
         parts: dict[str, Any] = {name: None if value is None else value[positions] for name, value in values.items()}
         return SampledRows(names=tuple(self.names[position] for position in positions), **parts)
 
-    def by_hidden_mass(self) -> IntArray:
-        """Positions, the row with the largest hidden mass first."""
-        return np.lexsort((self.numbers, -self.hidden_mass))
+    def to_annotate(self, most: int) -> IntArray:
+        """Positions of the rows to look at first: the most uncertain ones, and some of those without any label."""
+        seen = self.observed.any(axis=1)
+        with_labels = np.flatnonzero(seen)
+        without = np.flatnonzero(~seen)[: max(most // 5, most - len(with_labels))]
+        order = np.lexsort((self.numbers[with_labels], -self.uncertainty[with_labels]))
+        return np.concatenate([with_labels[order][: most - len(without)], without])
 
-    def fewer(self, most: int) -> "SampledRows":
-        """At most that many rows: a fifth for their hidden mass, the rest spread over the table."""
+    def fewer(self, most: int, most_to_annotate: int) -> "SampledRows":
+        """At most that many rows: some to annotate again, the rest spread over the table."""
         if len(self) <= most:
             return self
-        order = self.by_hidden_mass()
-        top, rest = order[: _n_by_mass(most)], np.sort(order[_n_by_mass(most) :])
+        top = self.to_annotate(min(most, most_to_annotate))
+        rest = np.setdiff1d(np.arange(len(self)), top)
         spread = np.linspace(0, len(rest), most - len(top), endpoint=False).astype(int)
         return self.at(np.sort(np.concatenate([top, rest[spread]])))
 
@@ -80,7 +85,9 @@ class Summary:
     mass_histogram : array of shape (20,)
         Rows by hidden mass, in bins of 0.05.
     rows : SampledRows
-        The rows with the largest hidden mass and a uniform sample of all; all of a small table.
+        Rows to annotate again and a uniform sample of all; all of a small table.
+    reannotation : Reannotation
+        The list of rows to annotate again, with the labels to ask for.
     """
 
     label_names: tuple[str, ...]
@@ -93,6 +100,7 @@ class Summary:
     mean_recovered: FloatArray
     mass_histogram: IntArray
     rows: SampledRows
+    reannotation: Reannotation
 
     @property
     def mean_when_hidden(self) -> FloatArray:
@@ -101,9 +109,14 @@ class Summary:
 
     @property
     def overlooked_together(self) -> FloatArray:
-        """Correlation of being hidden, label by label (phi); NaN for labels that are always or never hidden."""
-        share = self.hidden_counts / self.n_rows
-        covariance = self.both_hidden / self.n_rows - np.outer(share, share)
+        """Correlation of being hidden, label by label (phi); NaN for labels that are always or never hidden.
+
+        Rows without any label do not count: they would make all labels look as if they were overlooked together.
+        """
+        n_without = self.reannotation.n_without_labels
+        n = max(1, self.n_rows - n_without)
+        share = (self.hidden_counts - n_without) / n
+        covariance = (self.both_hidden - n_without) / n - np.outer(share, share)
         deviation = np.sqrt(share * (1 - share))
         return np.clip(_quotient(covariance, np.outer(deviation, deviation)), -1, 1)
 
@@ -116,9 +129,11 @@ class Summarizer:
     label_names : sequence of str
         The labels, in the order of the columns.
     most_rows : int, default=1000
-        How many rows to keep for a closer look; a fifth are those with the largest hidden mass.
+        How many rows to keep for a closer look; a fifth are those to annotate again.
     random_state : int
         Seed of the sample.
+    reannotation : ListOptions, optional
+        What the list of rows to annotate again holds.
 
     Examples
     --------
@@ -134,8 +149,16 @@ class Summarizer:
     ('first', 'second')
     """
 
-    def __init__(self, label_names: Sequence[str], *, most_rows: int = 1000, random_state: int = 0) -> None:
+    def __init__(
+        self,
+        label_names: Sequence[str],
+        *,
+        most_rows: int = 1000,
+        random_state: int = 0,
+        reannotation: ListOptions | None = None,
+    ) -> None:
         self.label_names = tuple(label_names)
+        self._ranker = Ranker(self.label_names, reannotation)
         self.most_rows = most_rows
         m = len(self.label_names)
         self._rng = np.random.default_rng(random_state)
@@ -154,6 +177,7 @@ class Summarizer:
         distributions: Any,
         low: Any = None,
         high: Any = None,
+        groups: Any = None,
     ) -> None:
         """Add the next rows of the table.
 
@@ -165,6 +189,8 @@ class Summarizer:
             Shares as handed in (NaN or 0 where hidden), the mask of what was seen, and the recovered rows.
         low, high : arrays of shape (k, m), optional
             Bounds of the recovered shares; for every chunk or for none.
+        groups : sequence of k values, optional
+            The group of each row, such as its annotator or source; for every chunk or for none.
         """
         seen = np.asarray(observed, bool)
         self._check_shape(seen, "observed", len(names))
@@ -174,14 +200,14 @@ class Summarizer:
             None if bound is None else self._matrix(bound, name, len(names))
             for name, bound in (("low", low), ("high", high))
         )
-        if self._pool is not None and len(names) and ((low is None) != (self._pool.low is None)):
-            raise ValueError("low and high were given for some chunks only; give them for every chunk or for none.")
+        uncertainty = self._ranker.add(names, seen, D, low, high, groups)
         mass = self._count(handed_in, seen, D)
         if not len(names):
             return
         numbers = np.arange(self._n_rows + 1, self._n_rows + len(names) + 1)
         self._n_rows += len(names)
-        chunk = SampledRows(tuple(names), numbers, handed_in, seen, D, mass, np.ones(len(names), bool), low, high)
+        in_sample = np.ones(len(names), bool)
+        chunk = SampledRows(tuple(names), numbers, handed_in, seen, D, mass, uncertainty, in_sample, low, high)
         self._keep(chunk, self._rng.random(len(names)))
 
     def finish(self) -> Summary:
@@ -197,6 +223,7 @@ class Summarizer:
             both_hidden=self._both_hidden.copy(),
             mass_histogram=self._histogram.copy(),
             rows=self._sample(),
+            reannotation=self._ranker.finish(),
             **means,
         )
 
@@ -222,12 +249,12 @@ class Summarizer:
         together = hidden.astype(np.float64)
         self._both_hidden += (together.T @ together).astype(np.int64)
         self._n_complete += int((~hidden.any(axis=1)).sum())
-        recovered = _exact(D)
+        recovered = exact(D)
         lost = np.where(hidden, recovered, 0)
         mass = lost.sum(axis=1)
         self._sums["hidden_mass"] += lost.sum(axis=0)
         self._sums["mean_recovered"] += recovered.sum(axis=0)
-        self._sums["mean_handed_in"] += _exact(np.where(seen, handed_in, 0)).sum(axis=0)
+        self._sums["mean_handed_in"] += exact(np.where(seen, handed_in, 0)).sum(axis=0)
         self._histogram += np.bincount(np.clip(mass * N_BINS // ONE, 0, N_BINS - 1), minlength=N_BINS)
         return mass / ONE
 
@@ -239,29 +266,25 @@ class Summarizer:
         self._pool, self._draws = self._thinned(chunk, draws)
 
     def _thinned(self, rows: SampledRows, draws: FloatArray) -> tuple[SampledRows, FloatArray]:
-        top = rows.by_hidden_mass()[: _n_by_mass(self.most_rows)]
+        top = rows.to_annotate(_n_to_annotate(self.most_rows))
         lucky = np.argsort(draws, kind="stable")[: self.most_rows]
         positions = np.union1d(top, lucky)
         return rows.at(positions), draws[positions]
 
     def _sample(self) -> SampledRows:
         assert self._pool is not None
-        n_top = _n_by_mass(self.most_rows)
+        n_top = _n_to_annotate(self.most_rows)
         if self._n_rows <= self.most_rows:
             return self._pool
         in_sample = np.zeros(len(self._pool), bool)
         in_sample[np.argsort(self._draws, kind="stable")[: self.most_rows - n_top]] = True
-        positions = np.union1d(self._pool.by_hidden_mass()[:n_top], np.flatnonzero(in_sample))
+        positions = np.union1d(self._pool.to_annotate(n_top), np.flatnonzero(in_sample))
         return replace(self._pool, in_sample=in_sample).at(positions)
 
 
-def _n_by_mass(most_rows: int) -> int:
-    """How many rows of a sample are in it for their hidden mass."""
+def _n_to_annotate(most_rows: int) -> int:
+    """How many rows of a sample are in it because they are to annotate again."""
     return max(1, most_rows // 5)
-
-
-def _exact(shares: FloatArray) -> IntArray:
-    return np.rint(shares * ONE).astype(np.int64)
 
 
 def _joined(first: SampledRows, second: SampledRows) -> SampledRows:

@@ -11,7 +11,7 @@
   nameTheme();
 
   // Shares are whole numbers of the smallest unit that is shown, masses of a tenth of a percent: nothing is rounded twice.
-  const { labels, digits, rows: table } = JSON.parse(at("rows-data").textContent);
+  const { labels, digits, rows: table, n_rows: size, first } = JSON.parse(at("rows-data").textContent);
   const rows = table.map(([number, name, mass, handedIn, recovered, low, high]) => ({ number, name, mass, handedIn, recovered, low, high }));
   const search = at("search"), list = at("list"), order = at("order"), body = at("row-table").tBodies[0];
   const percent = (units, places = digits) => (units / 10 ** digits).toFixed(places) + "\u00a0%";
@@ -24,7 +24,7 @@
   };
   const isolated = text => "\u2068" + text + "\u2069";
   const titled = row => row.name === String(row.number) ? "row " + row.number : isolated(row.name);
-  let shown = rows.reduce((most, row) => row.mass > most.mass ? row : most);
+  let shown = rows.find(row => row.number === first);
 
   function bars(row, j, scale) {
     const pair = element("span", { className: row.low ? "pair with-interval" : "pair" });
@@ -84,32 +84,76 @@
     history.replaceState(null, "", "#row=" + row.number);
   }
 
-  function filter() {
+  // Scrolls to a match, and marks it until there is another.
+  function jump(node, focus) {
+    document.querySelector(".target")?.classList.remove("target");
+    node.classList.add("target");
+    node.scrollIntoView({ block: node.matches("tr") ? "center" : "start" });
+    focus.focus({ preventScroll: true });
+  }
+
+  function matching() {
     const wanted = search.value.trim().toLowerCase();
     const matches = rows.filter(row => row.name.toLowerCase().includes(wanted) || String(row.number).startsWith(wanted));
+    const best = matches.find(row => row.name.toLowerCase() === wanted) ?? matches.find(row => String(row.number) === wanted) ?? matches[0];
+    return { wanted, matches, best };
+  }
+
+  // A page about a long table does not hold all of its rows: what it lacks is not said to be absent from the table.
+  function absence(wanted) {
+    const here = `This page holds ${rows.length.toLocaleString("en")} of the ${size.toLocaleString("en")} rows`;
+    if (rows.length === size) return "No row matches";
+    const number = /^\d+$/.test(wanted) && Number(wanted);
+    return number && number <= size ? `${here}, and not row ${number.toLocaleString("en")}` : `No match here. ${here}`;
+  }
+
+  const lineInList = wanted => [...document.querySelectorAll("#again-table tbody tr[id]")].find(row => row.cells[0].textContent.trim().toLowerCase() === wanted || row.cells[1].dataset.value === wanted);
+
+  function filter() {
+    const { wanted, matches } = matching();
     list.replaceChildren(...matches.map(row => element("option", { value: row.number }, titled(row) + (row.handedIn.includes(null) ? ` · ${Math.round(row.mass / 10)} % hidden` : " · complete"))));
-    at("matches").textContent = wanted ? `${matches.length.toLocaleString("en")} of ${rows.length.toLocaleString("en")} rows match` : "";
+    const count = `${matches.length.toLocaleString("en")} of ${rows.length.toLocaleString("en")} rows match`;
+    at("matches").textContent = !wanted ? "" : matches.length ? count : absence(wanted) + (lineInList(wanted) ? "; it is in the list of rows to annotate again: press Enter" : "") + ".";
     show(shown);
+  }
+
+  function find() {
+    const { wanted, best } = matching();
+    const line = best ? null : lineInList(wanted);
+    if (best) {
+      pick(best.number);
+      jump(document.querySelector(".shown"), at("row-name"));
+    } else if (line) {
+      line.tabIndex = -1;
+      line.hidden = line.parentElement.hidden = false;
+      jump(line, line);
+    }
   }
 
   function followLink() {
     const number = /^#row=(\d+)$/.exec(location.hash)?.[1];
-    if (!number || !rows.some(row => row.number === Number(number))) return;
+    if (!number) return;
+    if (!rows.some(row => row.number === Number(number))) {
+      at("matches").textContent = absence(number) + ".";
+      return;
+    }
     search.value = "";
     filter();
     pick(number);
-    at("picker").scrollIntoView();
-    at("row-name").focus({ preventScroll: true });
+    jump(document.querySelector(".shown"), at("row-name"));
   }
 
   search.addEventListener("input", filter);
   search.addEventListener("keydown", event => {
-    if (event.key !== "Enter" && event.key !== "ArrowDown") return;
-    event.preventDefault();
-    if (!list.options.length) return;
-    if (list.selectedIndex < 0 || search.value.trim()) list.selectedIndex = 0;
-    list.focus();
-    pick(list.value);
+    if (event.key === "Enter") {
+      event.preventDefault();
+      find();
+    } else if (event.key === "ArrowDown" && list.options.length) {
+      event.preventDefault();
+      list.selectedIndex = Math.max(0, list.selectedIndex);
+      list.focus();
+      pick(list.value);
+    }
   });
   search.form.addEventListener("submit", event => event.preventDefault());
   list.addEventListener("change", () => pick(list.value));
