@@ -313,7 +313,7 @@ def test_a_wrong_model_is_one_line_and_changes_nothing(wrong, run):
     frame = faces()
     frame.loc[50, NAMES] = [0.5, 0.1, 0.1, 0.1]
     frame.to_csv("sums.csv", index=False)
-    assert "row 51 of sums.csv sum to 0.8, not to 1" in wrong("predict", "sums.csv", "--model", "m.npz")
+    assert "row 51 of sums.csv: its labels sum to 0.8, not to 1" in wrong("predict", "sums.csv", "--model", "m.npz")
     assert "MeanFill has no intervals" in wrong("predict", "faces.csv", "--model", "m.npz", "--intervals", "0.5")
 
 

@@ -110,9 +110,9 @@ def test_shares_are_proportional_to_amounts(amounts, hidden, factor):
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        ([-0.1, 0.4, 0.7], "-0.1 in row 2, label column 'a' of t.csv is negative"),
-        ([0.5, 0.1, NAN], "the labels of row 2 of t.csv sum to 0.6, not to 1; correct it; pass normalise=True"),
-        ([0, NAN, 0], "row 2 of t.csv has labels but none above 0"),
+        ([-0.1, 0.4, 0.7], "row 2 of t.csv: -0.1 in label column 'a' is negative"),
+        ([0.5, 0.1, NAN], "row 2 of t.csv: its labels sum to 0.6, not to 1; correct it; pass normalise=True"),
+        ([0, NAN, 0], "row 2 of t.csv: it has labels but none above 0"),
     ],
 )
 def test_wrong_rows_are_named(row, says):
@@ -151,7 +151,9 @@ def test_a_row_may_be_as_far_from_one_as_rounding_takes_it(row, is_rounded):
         D, _ = Shares("t.csv", labels, Marks(), False)(frame)
         assert D[0] == pytest.approx(np.array(row) / sum(row))
     else:
-        with pytest.raises(TableError, match=rf"row 7 of t\.csv sum to {sum(row):.6g}, not to 1; correct it, or use"):
+        with pytest.raises(
+            TableError, match=rf"row 7 of t\.csv: its labels sum to {sum(row):.6g}, not to 1; correct it; pass normalise"
+        ):
             Shares("t.csv", labels, Marks(), False)(frame)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hidldl.arrays import BoolArray, FloatArray, IntArray
+from hidldl.arrays import BoolArray, FloatArray
 from hidldl.errors import Remedy, TableError
 from hidldl.tables.columns import MISSING, Column
 from hidldl.tables.sources import quoted, quoted_list
@@ -142,28 +142,57 @@ class Shares:
     """Which labels have been observed so far."""
     decimals: int = 0
     """The most decimals so far: how far rounding may take sums."""
+    guessed: bool = False
+    """Whether nobody named the labels."""
 
     def __call__(self, rows: pd.DataFrame) -> tuple[FloatArray, BoolArray]:
         """Shares (0 where hidden) that sum to 1, or to 0 in rows without any label, and which are observed."""
+        given, observed = self._cells(rows)
+        faults = self._faults(given, observed, rows.index)
+        if len(faults):
+            raise TableError(
+                f"row {faults.index[0]} of {self.table}: {faults.iloc[0]}", *self._remedies(faults.iloc[0])
+            )
+        self.seen = self.seen | np.asarray(observed.any(axis=0))
+        sums = given.sum(axis=1, keepdims=True)
+        return np.divide(given, sums, out=np.zeros_like(given), where=sums > 0), observed
+
+    def _remedies(self, fault: str) -> list[Remedy]:
+        """What helps; that cells are amounts is a thought for users who named the labels, not for a wrong guess."""
+        if "sum to" not in fault:
+            return [Remedy("skip")]
+        amounts = Remedy("normalise", "if its cells are counts or amounts")
+        return [Remedy("labels", "if the guess is wrong") if self.guessed else amounts, Remedy("skip")]
+
+    def faults(self, rows: pd.DataFrame) -> "pd.Series[str]":
+        """What is wrong with the labels of rows, by the number of the row; rows without a fault are not in it."""
+        return self._faults(*self._cells(rows), rows.index)
+
+    def _cells(self, rows: pd.DataFrame) -> tuple[FloatArray, BoolArray]:
         # A table to predict may lack label columns: they are hidden.
         cells = rows.reindex(columns=list(self.labels)).to_numpy(float)
         observed = self.marks(cells)
-        given = np.where(observed, cells, 0)
-        numbers = rows.index.to_numpy()
-        self._refuse(given < 0, numbers, given, "is negative; shares and counts are 0 or more")
-        sums = given.sum(axis=1)
-        labelled = np.asarray(observed.any(axis=1))
-        empty_handed = labelled & (sums <= 0)
-        if empty_handed.any():
-            row = numbers[int(empty_handed.argmax())]
-            raise TableError(
-                f"row {row} of {self.table} has labels but none above 0; give it one, or empty its label cells."
-            )
+        return np.where(observed, cells, 0), observed
+
+    def _faults(self, given: FloatArray, observed: BoolArray, index: Any) -> "pd.Series[str]":
+        sums, labelled = given.sum(axis=1), np.asarray(observed.any(axis=1))
+        faults = pd.Series("", index=index, dtype=object)
         if not self.normalise:
             self.decimals = count_decimals(given, self.decimals)
-            self._refuse_other_sums(sums, labelled, numbers)
-        self.seen = self.seen | np.asarray(observed.any(axis=0))
-        return np.divide(given, sums[:, None], out=np.zeros_like(given), where=sums[:, None] > 0), observed
+            # Whole numbers are not shares that were rounded, so their sums are exact.
+            wrong = labelled & ~_sums_to(1, sums, self.decimals or MOST_DECIMALS, len(self.labels))
+            faults[wrong] = (
+                pd.Series(sums[wrong]).map("its labels sum to {:.6g}, not to 1; correct it".format).to_numpy()
+            )
+        faults[labelled & (sums <= 0)] = "it has labels but none above 0; give it one, or empty its label cells"
+        negative = np.asarray((given < 0).any(axis=1))
+        where = (given[negative] < 0).argmax(axis=1)
+        words = [
+            f"{value:g} in label column {quoted(self.labels[j])} is negative; shares and counts are 0 or more"
+            for value, j in zip(given[negative, where], where, strict=True)
+        ]
+        faults[negative] = np.array(words, dtype=object)
+        return faults[faults != ""]
 
     def refuse_unseen(self) -> None:
         """After all rows: a label that is nowhere observed cannot be recovered."""
@@ -175,22 +204,6 @@ class Shares:
                 "there is",
                 Remedy("drop label"),
                 Remedy("hidden=none", "if its zeros are true ones"),
-            )
-
-    def _refuse(self, at_fault: BoolArray, numbers: IntArray, cells: FloatArray, what: str) -> None:
-        if at_fault.any():
-            i, j = np.unravel_index(int(at_fault.argmax()), at_fault.shape)
-            value, label = cells[i, j], quoted(self.labels[j])
-            raise TableError(f"{value:g} in row {numbers[i]}, label column {label} of {self.table} {what}.")
-
-    def _refuse_other_sums(self, sums: FloatArray, labelled: BoolArray, numbers: IntArray) -> None:
-        # Whole numbers are not shares that were rounded, so their sums are exact.
-        wrong = labelled & ~_sums_to(1, sums, self.decimals or MOST_DECIMALS, len(self.labels))
-        if wrong.any():
-            i = int(wrong.argmax())
-            raise TableError(
-                f"the labels of row {numbers[i]} of {self.table} sum to {sums[i]:.6g}, not to 1; correct it",
-                Remedy("normalise", "if its cells are counts or amounts"),
             )
 
 
@@ -262,10 +275,12 @@ class FeatureEncoding:
     @property
     def n_columns(self) -> int:
         """Columns of the matrix that it makes."""
-        return len(self.numbers) + len(self.gappy) + sum(len(values) for _, values in self.categories)
+        return max(1, len(self.numbers) + len(self.gappy) + sum(len(values) for _, values in self.categories))
 
     def __call__(self, rows: pd.DataFrame) -> FloatArray:
-        """The features of rows of the table, or of another with the same columns."""
+        """The features of rows of the table, or of another with the same columns; a constant where there are none."""
+        if not self.columns:
+            return np.zeros((len(rows), 1))
         numbers = rows[list(self.numbers)].to_numpy(float)
         missing = np.isnan(numbers)
         marks = missing[:, [self.numbers.index(name) for name in self.gappy]]
