@@ -8,7 +8,7 @@ import pytest
 
 from hidldl.errors import TableError
 from hidldl.tables.columns import Tally
-from hidldl.tables.planning import Roles, assign_roles
+from hidldl.tables.planning import AmbiguousLabelsError, Roles, assign_roles
 
 SHARES = np.random.default_rng(0).dirichlet([2, 2, 2], 30)
 
@@ -54,7 +54,6 @@ def test_a_name_with_a_comma_or_a_star_is_a_name():
         ({"labels": "a..c", "features": "x,a"}, "'a' cannot be a feature too"),
         ({"labels": "a..c", "row_names": "a"}, "'a' cannot be both"),
         ({"labels": "a..c", "row_names": "z"}, "no column 'z'; name the column by id="),
-        ({"labels": "x,a,b,c"}, "no feature columns"),
     ],
 )
 def test_what_cannot_be_is_refused(told, says):
@@ -65,6 +64,7 @@ def test_what_cannot_be_is_refused(told, says):
 NAMED = {
     "texts in the first column": ("face", [f"f{i}" for i in range(30)]),
     "numbers of rows": ("face", range(7, 37)),
+    "rising numbers": ("respondent", np.arange(30) ** 2),
     "a column called id": ("id", np.random.default_rng(0).permutation(30)),
     "a column called so": ("Film_ID", [f"tt{i}" for i in range(30)]),
     "names that come twice": ("word", ["same", "same", *(f"w{i}" for i in range(28))]),
@@ -116,19 +116,6 @@ def test_gaps_and_rows_without_labels_do_not_hinder_the_guess():
     assert roles(frame).labels == ("a", "b", "c")
 
 
-def test_features_that_sum_to_1_too_are_no_labels():
-    """A histogram, and indicators of a category, beside labels with gaps or with zeros for them."""
-    histogram = pd.DataFrame(np.random.default_rng(3).dirichlet(np.ones(6), 30)).add_prefix("h")
-    indicators = pd.DataFrame(np.eye(5)[np.arange(30) % 5]).add_prefix("i")
-    shares = pd.DataFrame(SHARES, columns=["a", "b", "c"])
-    for hidden in (np.nan, 0.0):
-        shares["a"] = shares["a"].mask(np.arange(30) % 2 == 0, hidden)
-        shares = shares.div(shares.sum(axis=1), axis=0)
-        for parts in ([histogram, indicators, shares], [shares, indicators, histogram]):
-            assert roles(pd.concat(parts, axis=1)).labels == ("a", "b", "c")
-        shares = shares.fillna(0)
-
-
 def test_rounded_shares_are_shares():
     frame = table(x=X)
     assert roles(frame.round({"a": 2, "b": 2, "c": 2})).labels == ("a", "b", "c")
@@ -156,11 +143,76 @@ def test_counts_are_guessed_by_their_names(names):
 
 def test_what_cannot_be_guessed_is_asked_for():
     frame = pd.DataFrame({"x": X, "y": X**2, "z": X**3})
-    with pytest.raises(
-        TableError,
-        match=r"does not show which columns are labels.*; its columns are 'x'.*; name the label columns by labels=",
-    ):
+    with pytest.raises(TableError, match=r"does not show which columns are labels.*its columns are 'x'") as error:
         roles(frame)
+    assert [remedy.what for remedy in error.value.remedies] == ["labels"]
+
+
+def test_labels_alone_are_enough():
+    for found in (roles(table()), roles(table(x=X), labels="x,a,b,c")):
+        assert found.numbers == found.categories == ()
+        assert "no features: rows are recovered from their labels alone" in found.notes
+
+
+def test_totals_dates_and_second_ids_are_no_features():
+    frame = table(
+        id=range(30),
+        x=X,
+        user_id=np.random.default_rng(0).permutation(30),
+        day=["2024-03-01", "2024-03-02"] * 15,
+        visit=["1.3.2024 10:00", "02.03.24"] * 15,
+    )
+    frame[["a", "b", "c"]] = np.random.default_rng(0).multinomial(np.arange(30) + 9, SHARES)
+    frame["Total"] = frame[["a", "b", "c"]].sum(axis=1)
+    found = roles(frame)
+    assert found.labels == ("a", "b", "c")
+    assert found.numbers == ("x",)
+    assert dict(found.left_out) == {
+        "Total": "it is the sum of the labels",
+        "user_id": "it names the rows",
+        "day": "it holds dates",
+        "visit": "it holds dates",
+    }
+    assert roles(frame, features="x,Total").numbers == ("x", "Total")
+
+
+def test_a_row_of_totals_is_reported_and_does_not_hinder():
+    frame = table(place=[*(f"p{i}" for i in range(29)), "Total"], x=X)
+    frame.loc[29, ["a", "b", "c"]] = frame.loc[:28, ["a", "b", "c"]].sum()
+    found = roles(frame.tail(12))
+    assert found.labels == ("a", "b", "c")
+    assert any("row 12 is called 'Total'" in note for note in found.notes)
+
+
+def test_two_readings_are_shown_and_none_is_chosen():
+    histogram = np.random.default_rng(3).dirichlet(np.ones(4), 30)
+    frame = table(**{f"h{j}": histogram[:, j] for j in range(4)})
+    with pytest.raises(
+        AmbiguousLabelsError, match=r"'h0\.\.h3' \(4 columns of shares, which sum to 1 in 100 %"
+    ) as error:
+        roles(frame)
+    assert {reading.labels for reading in error.value.readings} == {("h0", "h1", "h2", "h3"), ("a", "b", "c")}
+    for reading, choice in zip(error.value.readings, error.value.choices, strict=True):
+        assert roles(frame, labels=choice).labels == reading.labels
+
+
+def test_a_choice_is_exact_even_for_odd_names():
+    odd = np.random.default_rng(3).dirichlet(np.ones(3), 30)
+    frame = table(**{"p, q": odd[:, 0], "*": odd[:, 1], "1..2": odd[:, 2], "x": X})
+    with pytest.raises(AmbiguousLabelsError) as error:
+        roles(frame)
+    for reading, choice in zip(error.value.readings, error.value.choices, strict=True):
+        assert roles(frame, labels=choice).labels == reading.labels
+
+
+def test_a_mark_is_asked_for_and_used_only_if_given():
+    frame = table(x=np.abs(X))
+    frame.loc[::3, "a"] = 0
+    frame[["a", "b", "c"]] = frame[["a", "b", "c"]].div(frame[["a", "b", "c"]].sum(axis=1), axis=0)
+    frame.loc[::3, "a"] = -9
+    with pytest.raises(TableError, match="does -9 in column 'a' mark hidden labels"):
+        roles(frame)
+    assert roles(frame, marks=[-9]).labels == ("a", "b", "c")
 
 
 def test_columns_that_are_no_features_are_left_out_and_said():

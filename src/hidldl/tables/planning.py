@@ -11,13 +11,41 @@ import pandas as pd
 
 from hidldl.errors import Remedy, TableError
 from hidldl.tables.columns import MOST_DISTINCT, Column, why_not_a_number
-from hidldl.tables.guessing import MOST_CATEGORIES, guess_labels, guess_row_names
+from hidldl.tables.guessing import (
+    MOST_CATEGORIES,
+    find_totals,
+    guess_labels,
+    guess_row_names,
+    is_id,
+    name_of_total_row,
+)
 from hidldl.tables.numbers import Marks, understand_labels
 from hidldl.tables.reading import Table
+from hidldl.tables.readings import Guess, Reading
 from hidldl.tables.sources import quoted, quoted_list
 
 ColumnNames: TypeAlias = str | Sequence[str] | None
 """Columns as a user names them: a text with commas, patterns and ranges, or a list of exact names."""
+
+
+LOW_CODES, HIGH_CODES = (-1, -9, -99, -999), (999, 9999)
+"""Numbers that often stand for a missing one."""
+
+
+class AmbiguousLabelsError(TableError):
+    """A table whose labels can be read in several ways.
+
+    Attributes
+    ----------
+    readings : tuple of Reading
+        The columns that can be the labels, the likeliest first.
+    choices : tuple of str or list of str
+        For each reading, the value for ``labels`` that chooses it.
+    """
+
+    def __init__(self, problem: str, readings: tuple[Reading, ...], choices: tuple[str | list[str], ...]) -> None:
+        self.readings, self.choices = readings, choices
+        super().__init__(problem, Remedy("labels"))
 
 
 @dataclass(frozen=True)
@@ -72,6 +100,7 @@ class Plan:
             labels=options.labels,
             features=options.features,
             row_names=options.row_names,
+            marks=_numbers(options.hidden),
         )
         labels = [column for column in columns if column.name in roles.labels]
         marks, normalise, notes = understand_labels(options.hidden, options.normalise, table.name, labels, first)
@@ -86,6 +115,7 @@ def assign_roles(
     labels: ColumnNames = None,
     features: ColumnNames = None,
     row_names: str | Literal[False] | None = None,
+    marks: Collection[float] = (),
 ) -> Roles:
     """The roles of the columns of a table.
 
@@ -104,15 +134,35 @@ def assign_roles(
         The columns; guessed by default.
     row_names : str or False, optional
         The column that names the rows, or False if none does; guessed by default.
+    marks : collection of float, optional
+        Numbers that mark hidden labels, such as -1, where the user says so.
+
+    Raises
+    ------
+    AmbiguousLabelsError
+        Where several blocks of columns can be the labels and nothing decides between them.
+    TableError
+        Where columns are not there, cannot be what they are said to be, or nothing shows which are labels.
     """
     known = {column.name: column for column in columns}
     label_names = _select(labels, table, list(known), "labels") if labels else ()
     wanted = _select(features, table, list(known), "features") if features else ()
     namer = _row_names(table, columns, row_names, {*label_names, *wanted}, first_rows)
+    total_row = name_of_total_row(columns, first_rows)
     notes = []
+    if total_row is not None:
+        notes.append(f"row {first_rows.index[-1]} is called {quoted(total_row)}: remove it if it sums up the others")
+        first_rows = first_rows.iloc[:-1]
     if not label_names:
-        label_names = _guess_labels(table, [column for column in columns if column.name != namer], first_rows)
-        notes.append(f"labels, guessed: {quoted_list(label_names)}")
+        free = [column for column in columns if column.name != namer]
+        guess = guess_labels([column for column in free if column.name not in wanted], first_rows, marks)
+        if wanted and guess.best is None:
+            guess = guess_labels(free, first_rows, marks)
+        reading = guess.best
+        if reading is None:
+            raise _no_labels(table, guess, columns, first_rows)
+        label_names = reading.labels
+        notes += _notes_on_guess(guess, reading)
     refuse_unusable_labels(table, [known[name] for name in label_names])
     if namer in label_names:
         raise TableError(f"{table}: column {quoted(namer)} cannot be both a label and the name of rows.")
@@ -120,6 +170,11 @@ def assign_roles(
         notes.append(f"rows are named by {'the first column' if namer == '' else f'column {quoted(namer)}'}")
     free = [column for column in columns if column.name not in {namer, *label_names}]
     used, left_out = _assign_features(table, known, free, wanted)
+    if not wanted:
+        left_out |= _no_features_beside(label_names, used, first_rows)
+        used = [column for column in used if column.name not in left_out]
+    if not used:
+        notes.append("no features: rows are recovered from their labels alone")
     notes += [f"column {quoted(name)} is left out: {reason}" for name, reason in left_out.items()]
     return Roles(
         labels=label_names,
@@ -144,10 +199,23 @@ def _assign_features(
     if wanted and left_out:
         name, reason = next(iter(left_out.items()))
         raise TableError(f"{table}: column {quoted(name)} cannot be a feature: {reason}.")
-    used = [column for column in candidates if column.name not in left_out]
-    if not used:
-        raise TableError(f"{table} has no feature columns: features are needed to find similar rows. Add some columns.")
-    return used, left_out
+    return [column for column in candidates if column.name not in left_out], left_out
+
+
+def _no_features_beside(labels: Sequence[str], free: Sequence[Column], first_rows: pd.DataFrame) -> dict[str, str]:
+    """The reason for each column that says nothing about rows beside the labels: totals, dates and other names."""
+    totals = dict.fromkeys(find_totals(labels, free, first_rows), "it is the sum of the labels")
+    ids = {column.name: "it names the rows" for column in free if is_id(column, first_rows)}
+    texts = [column.name for column in free if column.kind == "text"]
+    dates = {name: "it holds dates" for name in texts if _are_dates(first_rows[name])}
+    return totals | ids | dates
+
+
+def _are_dates(cells: "pd.Series[Any]") -> bool:
+    """Whether all cells are dates in figures, with or without a time of day."""
+    date = r"\s*(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{2,4})(?:[T ]\d.*)?\s*"
+    different = [str(cell) for cell in cells.dropna().unique()]
+    return bool(different) and all(re.fullmatch(date, cell) for cell in different)
 
 
 def _select(wanted: str | Sequence[str], table: str, names: list[str], option: str) -> tuple[str, ...]:
@@ -197,15 +265,66 @@ def _row_names(
     return given
 
 
-def _guess_labels(table: str, columns: Sequence[Column], first_rows: pd.DataFrame) -> tuple[str, ...]:
-    guess = guess_labels(columns, first_rows)
-    if not guess:
-        raise TableError(
-            f"{table} does not show which columns are labels: none next to each other sum to the same in every row; "
-            f"its columns are {quoted_list([column.name for column in columns])}",
-            Remedy("labels"),
+def _notes_on_guess(guess: Guess, reading: Reading) -> list[str]:
+    doubt = "" if guess.confidence == "sure" else f" ({guess.confidence})"
+    return [
+        f"labels, guessed: {quoted_list(reading.labels)}",
+        f"labels were guessed as {reading.describe()}{doubt}",
+    ]
+
+
+def _no_labels(table: str, guess: Guess, columns: Sequence[Column], first_rows: pd.DataFrame) -> TableError:
+    """Why labels are not guessed: several readings, one for which too little speaks, or none."""
+    names = [column.name for column in columns]
+    if guess.readings:
+        rivals = guess.rivals
+        choices = tuple(_choice(reading.labels, table, names) for reading in rivals)
+        ways = [
+            f"{quoted(choice) if isinstance(choice, str) else quoted_list(choice)} ({len(reading.labels)} columns of "
+            f"{reading.describe()})"
+            for choice, reading in zip(choices, rivals, strict=True)
+        ]
+        problem = (
+            f"{table} does not show which columns are labels: they can be {', or '.join(ways)}"
+            if len(ways) > 1
+            else f"{table} does not show which columns are labels: only {ways[0]} can be, which is not certain"
         )
-    return guess
+        return AmbiguousLabelsError(problem, rivals, choices)
+    return TableError(
+        f"{table} does not show which columns are labels: none sum to the same in every row, and none are counts"
+        f"{_question_on_marks(columns, first_rows)}; its columns are {quoted_list(names)}",
+        Remedy("labels"),
+    )
+
+
+def _question_on_marks(columns: Sequence[Column], first_rows: pd.DataFrame) -> str:
+    """A question about a number that looks like a mark of hidden labels, if there is one; it is never taken as one."""
+    for column in columns:
+        code = column.minimum if column.minimum in LOW_CODES else column.maximum
+        if code not in {*LOW_CODES, *HIGH_CODES}:
+            continue
+        others = first_rows[column.name][first_rows[column.name] != code]
+        if others.min() >= 0 and others.max() <= 100:
+            return f" (does {code:g} in column {quoted(column.name)} mark hidden labels? Then say so)"
+    return ""
+
+
+def _choice(labels: tuple[str, ...], table: str, names: list[str]) -> str | list[str]:
+    """The shortest value for labels that chooses exactly these columns."""
+    places = [names.index(label) for label in labels]
+    texts = [f"{labels[0]}..{labels[-1]}", f"{places[0] + 1}..{places[-1] + 1}", ",".join(labels)]
+    for text in texts:
+        try:
+            if _select(text, table, names, "labels") == labels:
+                return text
+        except TableError:
+            continue
+    return list(labels)
+
+
+def _numbers(hidden: str) -> tuple[float, ...]:
+    """The numbers among what marks hidden labels."""
+    return tuple(float(part) for part in hidden.split(",") if re.fullmatch(r"\s*[-+]?\d+(\.\d+)?\s*", part))
 
 
 def refuse_unusable_labels(table: str, labels: Sequence[Column], at_least: int = 2) -> None:
