@@ -59,10 +59,13 @@ class TableError(ValueError):
         What is wrong, without what can be done.
     remedies : tuple of Remedy
         What can be done, for front ends with words of their own.
+    notes : tuple of str
+        How the table was understood before the error.
     """
 
     def __init__(self, problem: str, *remedies: Remedy) -> None:
         self.problem, self.remedies = problem, remedies
+        self.notes: tuple[str, ...] = ()
         super().__init__(self.worded(PYTHON_WORDS))
 
     def worded(self, words: Mapping[str, str]) -> str:

@@ -234,7 +234,7 @@ def test_there_is_room_for_a_few_tables(client):
 SOME_MALFORMED = [
     "empty", "row too short", "two encodings", "PDF", "web page", "no header",
     "workbook with a title above numbers",
-    "workbook with entities", "no labels", "no features",
+    "workbook with entities", "no labels",
 ]  # fmt: skip
 
 

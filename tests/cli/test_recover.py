@@ -226,6 +226,10 @@ FINE = {
     "row whose labels are all zero": "rows without any label: 1",
     # The column can be left out.
     "feature that is empty in every row": "column 'x_1' is left out: it is empty",
+    # Rows are recovered from their labels alone.
+    "constant features": "no features: rows are recovered from their labels alone",
+    "one row": "no features: rows are recovered from their labels alone",
+    "no features": "no features: rows are recovered from their labels alone",
     # A first column of different texts names the rows.
     "units": "rows are named by column 'x_1'",
 }
@@ -245,9 +249,10 @@ def wrong(tmp_path, monkeypatch):
         assert result.exit_code == 2, result.output
         assert isinstance(result.exception, SystemExit)
         assert result.stdout == ""
-        assert result.stderr.startswith("Error: ")
-        assert result.stderr.count("\n") == 1
-        assert len(result.stderr) < 400
+        *notes, error = result.stderr.splitlines()  # what was understood comes before the error
+        assert all(note.startswith("- ") for note in notes)
+        assert error.startswith("Error: ")
+        assert len(error) < 400
         assert out.read_text() == "as it was"
         assert sorted(path.name for path in Path().iterdir()) == before
         return result.stderr
@@ -274,7 +279,8 @@ def test_what_looks_wrong_and_is_not(tmp_path, monkeypatch, name):
     assert FINE[name] in result.stderr
     out = pd.read_csv("out.csv")
     assert len(out) == len(table)
-    assert out[["y_a", "y_b", "y_c"]].sum(axis=1).to_numpy() == pytest.approx(np.ones(len(table)), abs=1e-9)
+    labels = [name for name in table if name.startswith("y_")]
+    assert out[labels].sum(axis=1).to_numpy() == pytest.approx(np.ones(len(table)), abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -282,7 +288,7 @@ def test_what_looks_wrong_and_is_not(tmp_path, monkeypatch, name):
     [
         (["--labels", "z_*"], "no column 'z_\\*' .* its columns are 'face', 'x_1'"),
         (["--labels", "joy"], "one label column"),
-        (["--labels", "joy,face"], "cannot be both|label"),
+        (["--labels", "joy,face"], "its labels sum to"),
         (["--features", "x_1,joy"], "'joy' cannot be a feature too"),
         (["--id", "nope"], "no column 'nope'"),
         (["--hidden", "?"], "'\\?' must be auto, empty, zero, none or a number"),
@@ -436,6 +442,99 @@ def write_as(frame, path):
         frame.to_excel(path, index=False)
     else:
         frame.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
+
+
+# A check that checks.
+
+
+def test_a_check_lists_every_bad_row_and_ends_as_a_run_would(run):
+    frame = faces()
+    frame.loc[[4, 50], NAMES] = [0.5, 0.1, 0.1, 0.1]
+    frame.loc[7, "joy"] = -1
+    frame.to_csv("bad.csv", index=False)
+    result = CliRunner().invoke(main, ["recover", "bad.csv", "--labels", "joy..calm", "--check"])
+    assert result.exit_code == 2
+    assert "row 5 (004): its labels sum to 0.8, not to 1" in result.stdout
+    assert "row 51 (050): its labels sum to 0.8" in result.stdout
+    assert "row 8 (007): -1 in label column 'joy' is negative" in result.stdout
+    assert "3 of 60 rows cannot be right." in result.stdout
+    result = plain_run("recover", "faces.csv", "--check")
+    assert result.stdout.endswith("A run would succeed.\n")
+    assert not Path("faces.recovered.csv").exists()
+
+
+def test_bad_rows_are_left_out_and_listed_if_asked_for(run):
+    frame = faces()
+    frame.loc[[4, 50], NAMES] = [0.5, 0.1, 0.1, 0.1]
+    frame.to_csv("bad.csv", index=False)
+    result = plain_run("recover", "bad.csv", "--labels", "joy..calm", "--method", "meanfill", "--skip-bad-rows")
+    assert "2 rows are left out" in result.stderr
+    out = pd.read_csv("bad.recovered.csv", dtype={"face": str})
+    assert out["face"].tolist() == frame["face"].drop([4, 50]).tolist()
+    listed = pd.read_csv("bad.bad_rows.csv")
+    assert listed["row"].tolist() == [5, 51]
+    assert listed["reason"].str.contains("sum to 0.8").all()
+
+
+def test_what_is_implausible_is_warned_of(run):
+    classes = pd.DataFrame(np.eye(3)[np.arange(40) % 3], columns=["joy", "fear", "anger"])
+    classes.insert(0, "x", np.arange(40) % 2 + np.linspace(0, 1e-3, 40).round(1))
+    classes.to_csv("classes.csv", index=False)
+    result = plain_run("recover", "classes.csv", "--labels", "joy,fear,anger", "--hidden", "none", "--check")
+    assert "warning: 40 of 40 rows have one positive label only" in result.stdout
+    assert "rows are the same as others" in result.stdout
+
+
+# Votes, lists, and tables without features.
+
+
+def test_a_long_table_of_votes_becomes_shares(run):
+    rng = np.random.default_rng(0)
+    long = pd.DataFrame({"task": np.repeat([f"t{i}" for i in range(30)], 6), "worker": np.tile(list("uvwxyz"), 30)})
+    long["label"] = rng.choice(["joy", "fear", "anger"], len(long), p=[0.5, 0.3, 0.2])
+    long.to_csv("votes.csv", index=False)
+    pd.DataFrame({"task": [f"t{i}" for i in range(30)], "width": rng.normal(size=30)}).to_csv("items.csv", index=False)
+    result = plain_run(
+        "recover", "votes.csv", "--method", "meanfill", "--features-from", "items.csv", "--hidden", "none"
+    )
+    assert "180 votes for 3 labels on 30 items are counted" in result.stderr
+    out = pd.read_csv("votes.recovered.csv")
+    assert len(out) == 30
+    assert out["n_votes"].eq(6).all()
+    counts = pd.crosstab(long["task"], long["label"]).reindex(out["task"])
+    assert out[["anger", "fear", "joy"]].to_numpy() == pytest.approx(counts.to_numpy() / 6, abs=1e-6)
+
+
+def test_a_list_of_rows_to_annotate_again(run):
+    frame = faces().assign(rater=np.where(np.arange(60) % 2, "ann", "ben"))
+    frame.to_csv("rated.csv", index=False)
+    arguments = ("--reannotate", "list.csv", "--group", "rater", "--rows", "10", *QUICK)
+    plain_run("recover", "rated.csv", "--labels", "joy..calm", *arguments)
+    listed = pd.read_csv("list.csv", dtype={"row": str})
+    assert len(listed) == 10
+    assert listed["uncertainty"].is_monotonic_decreasing
+    assert set(listed["rater"]) <= {"ann", "ben"}
+    assert listed["ask_1"].str.contains("joy|fear|anger|calm").all()
+
+
+@pytest.mark.parametrize("method", ["bayes", "meanfill"])
+def test_labels_alone_are_enough(run, method):
+    faces().drop(columns=["x_1", "x_2", "x_3"]).to_csv("bare.csv", index=False)
+    result = plain_run("recover", "bare.csv", "--method", method, "--full-precision")
+    assert "no features: rows are recovered from their labels alone" in result.stderr
+    recovered("bare.recovered.csv")
+
+
+def test_words_percent_signs_and_other_encodings(run):
+    frame = faces()
+    frame[NAMES] = frame[NAMES].map(lambda share: "?" if np.isnan(share) else f"{100 * share:.4f}%")
+    frame["face"] = [f"Müller {i}" for i in range(60)]
+    Path("messy.csv").write_bytes(frame.to_csv(index=False).encode("cp1252"))
+    result = plain_run("recover", "messy.csv", "--method", "meanfill", "--labels", "joy..calm")
+    assert "'?'" in result.stderr
+    out = pd.read_csv("messy.recovered.csv")
+    assert out[NAMES].sum(axis=1).to_numpy() == pytest.approx(100)
+    assert out["face"][3] == "Müller 3"
 
 
 # Other programs before and behind it.

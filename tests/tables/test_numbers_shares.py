@@ -152,7 +152,8 @@ def test_a_row_may_be_as_far_from_one_as_rounding_takes_it(row, is_rounded):
         assert D[0] == pytest.approx(np.array(row) / sum(row))
     else:
         with pytest.raises(
-            TableError, match=rf"row 7 of t\.csv: its labels sum to {sum(row):.6g}, not to 1; correct it; pass normalise"
+            TableError,
+            match=rf"row 7 of t\.csv: its labels sum to {sum(row):.6g}, not to 1; correct it; pass normalise",
         ):
             Shares("t.csv", labels, Marks(), False)(frame)
 

@@ -14,7 +14,7 @@ from hidldl.errors import TableError
 from hidldl.replacing import replacing, replacing_all
 from hidldl.tables import writing
 from hidldl.tables.reading import open_table
-from hidldl.tables.results import Layout, RecoveredRows
+from hidldl.tables.rows import Layout, RecoveredRows
 from hidldl.tables.writing import Targets, open_writer
 
 IDS = [

@@ -9,7 +9,7 @@ from hidldl.cli.recover import command_line, table_options
 from hidldl.cli.terminal import one_line_errors, progress_on, report_results
 
 if TYPE_CHECKING:
-    from hidldl.tables.results import Keep, Unit
+    from hidldl.tables.rows import Keep, Unit
 
 
 @click.command()
@@ -27,6 +27,7 @@ def predict(
     output: Path | None,
     kind: str | None,
     sheet: str | None,
+    header_row: str | None,
     level: float | None,
     report: Path | None,
     keep: "Keep",
@@ -50,7 +51,15 @@ def predict(
 
         targets = checked_targets("predicted", table, output, report, reads=(model,))
         result = predict_table(
-            table, model, id=row_names, normalise=normalise, intervals=level, n_jobs=jobs, kind=kind, sheet=sheet
+            table,
+            model,
+            id=row_names,
+            normalise=normalise,
+            intervals=level,
+            n_jobs=jobs,
+            kind=kind,
+            sheet=sheet,
+            header_row=header_row,
         )
         summary = result.write(
             targets.output,

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hidldl.cli.terminal import echo_wrapped, one_line_errors, progress_on, report_results
+from hidldl.errors import Remedy, TableError
 from hidldl.methods import method_names
 
 if TYPE_CHECKING:
-    from hidldl.tables.results import Keep, Unit
+    from hidldl.tables.rows import Keep, Unit
 
 MOST_LISTED = 40
+OPTION_NAMES = ("labels", "features", "id", "hidden", "normalise", "method", "parameters", "intervals")
+"""What a check asks for, in the order of `Options`."""
 PROGRESS = ["auto", "bar", "json", "none"]
 
 
@@ -67,6 +70,7 @@ def table_options(command: Callable[..., None]) -> Callable[..., None]:
                      help="The result; beside the table by default, - is standard output."),
         click.option("--format", "kind", help="What the table is, if its name does not say: csv, tsv, parquet, xlsx."),
         click.option("--sheet", help="The sheet of an Excel workbook."),
+        click.option("--header-row", help="The row of the column names, such as 3, or 2-3 for names in two rows."),
         click.option("--intervals", "level", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="LEVEL",
                      help="Also bounds that hold this part of the true shares, such as 0.9."),
         click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="A page to look at (.html)."),
@@ -94,7 +98,7 @@ def table_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--no-id", is_flag=True, help="No column names the rows.")
 @click.option("--name", help="What to call the table in messages and in the report.")
 @click.option("--hidden", default="auto", show_default=True,
-              help="What marks a hidden label: empty, zero, none, a number, or several by commas.")  # fmt: skip
+              help="What marks a hidden label: empty, zero, none, a number, a word, or several by commas.")  # fmt: skip
 @click.option("--normalise", is_flag=True, help="Divide each row by its sum: its cells are counts or amounts.")
 @click.option("--method", type=click.Choice(method_names()), default="bayes", show_default=True)
 @click.option("--set", "parameters", multiple=True, callback=_parameters, metavar="NAME=VALUE",
@@ -102,7 +106,20 @@ def table_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same result.")
 @click.option("--model", type=click.Path(dir_okay=False, path_type=Path),
               help="Save the fitted model (.npz or .json) for 'hidldl predict'.")  # fmt: skip
-@click.option("--check", is_flag=True, help="Only print how the table is understood; write nothing.")
+@click.option("--reannotate", type=click.Path(dir_okay=False, path_type=Path),
+              help="A list of the rows to annotate again (.csv), the most telling first.")  # fmt: skip
+@click.option("--rows", "most_rows", type=click.IntRange(1), default=100, show_default=True, help="Rows in that list.")
+@click.option("--group", help="A column by which list and report are broken down, such as the annotator.")
+@click.option(
+    "--skip-bad-rows", is_flag=True, help="Leave out rows whose labels cannot be right; they are listed beside."
+)
+@click.option("--item", help="In a table with a row per vote: the column that names what was annotated.")
+@click.option("--label", help="In such a table: the column of the label.")
+@click.option("--annotator", help="In such a table: the column of who chose it.")
+@click.option("--shown", "shown_labels", help="In such a table: the column of the labels that could be chosen.")
+@click.option("--features-from", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="Features of the items of such a table, joined by the column of --item.")  # fmt: skip
+@click.option("--check", is_flag=True, help="Check every row, and print how the table is understood; write nothing.")
 @table_options
 def recover(
     table: Path,
@@ -117,10 +134,20 @@ def recover(
     parameters: dict[str, Any],
     seed: int,
     model: Path | None,
+    reannotate: Path | None,
+    most_rows: int,
+    group: str | None,
+    skip_bad_rows: bool,
+    item: str | None,
+    label: str | None,
+    annotator: str | None,
+    shown_labels: str | None,
+    features_from: Path | None,
     check: bool,
     output: Path | None,
     kind: str | None,
     sheet: str | None,
+    header_row: str | None,
     level: float | None,
     report: Path | None,
     keep: "Keep",
@@ -140,7 +167,7 @@ def recover(
     complete, and how much of each row was hidden; what was observed keeps its proportions.
     """
     with one_line_errors(), progress_on(progress) as show:
-        reading: dict[str, Any] = {"kind": kind, "sheet": sheet, "name": name}
+        reading: dict[str, Any] = {"kind": kind, "sheet": sheet, "header_row": header_row, "name": name}
         asked: dict[str, Any] = {
             "labels": labels,
             "features": features,
@@ -152,19 +179,30 @@ def recover(
             "intervals": level,
             "random_state": seed,
             "n_jobs": jobs,
+            "skip_bad_rows": skip_bad_rows,
+            "item": item,
+            "label": label,
+            "annotator": annotator,
+            "shown": shown_labels,
+            "features_from": features_from,
         }
         if check:
-            _print_plan(table, asked, reading)
+            _check(table, asked, reading)
             return
         from hidldl.tables.recovery import recover_table
-        from hidldl.tables.writing import checked_targets
+        from hidldl.tables.writing import beside, checked_targets
 
-        targets = checked_targets("recovered", table, output, report, model)
+        bad_rows = beside(table, "bad_rows") if skip_bad_rows and str(table) != "-" else None
+        targets = checked_targets("recovered", table, output, report, model, reannotate)
         result = recover_table(table, **asked, **reading, progress=show)
         summary = result.write(
             targets.output,
             report=targets.report,
             model=targets.model,
+            reannotate=targets.reannotate,
+            bad_rows=bad_rows,
+            group=group,
+            most_rows=most_rows,
             keep=keep,
             unit=unit,
             full_precision=full_precision,
@@ -176,17 +214,33 @@ def recover(
         report_results(result.notes, summary, targets)
 
 
-def _print_plan(path: Path, asked: dict[str, Any], reading: dict[str, Any]) -> None:
-    from hidldl.tables.planning import Options, Plan
-    from hidldl.tables.reading import open_table
+def _check(path: Path, asked: dict[str, Any], reading: dict[str, Any]) -> None:
+    """Print how the table is understood and what is wrong with it; end with 2 if a run would not succeed."""
+    from hidldl.tables.checking import check_rows
+    from hidldl.tables.planning import Options
+    from hidldl.tables.recovery import as_table
 
-    options = Options(asked["labels"], asked["features"], asked["id"], asked["hidden"], asked["normalise"])
-    with open_table(path, **reading) as table:
-        plan = Plan.of(table, options)
-        click.echo(f"{table.name}: {table.n_rows:,} rows")
-    roles = plan.roles
-    for title, names in (("labels", roles.labels), ("numbers", roles.numbers), ("categories", roles.categories)):
-        more = f", and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
-        echo_wrapped(f"{title} ({len(names)}): {', '.join(names[:MOST_LISTED]) or 'none'}{more}")
-    for note in plan.notes:
-        echo_wrapped(f"- {note}")
+    options = Options(*(asked[name] for name in OPTION_NAMES))
+    with as_table(path, **reading) as table:
+        check = check_rows(table, options)
+    if check.plan is not None:
+        roles = check.plan.roles
+        click.echo(f"{table.name}: {check.n_rows:,} rows")
+        for title, names in (("labels", roles.labels), ("numbers", roles.numbers), ("categories", roles.categories)):
+            more = f", and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+            echo_wrapped(f"{title} ({len(names)}): {', '.join(names[:MOST_LISTED]) or 'none'}{more}")
+        for note in check.plan.notes:
+            echo_wrapped(f"- {note}")
+    for warning in check.warnings:
+        echo_wrapped(f"warning: {warning}")
+    for row, name, reason in check.bad_rows.head(MOST_LISTED).to_numpy().tolist():
+        echo_wrapped(f"row {row}{'' if name == row else f' ({name})'}: {reason}")
+    n_bad = len(check.bad_rows)
+    if n_bad:
+        more = f"; the first {MOST_LISTED} are listed" if n_bad > MOST_LISTED else ""
+        click.echo(f"{n_bad:,} of {check.n_rows:,} rows cannot be right{more}.")
+    if check.errors:
+        raise check.errors[0]
+    if n_bad:
+        raise TableError(f"{n_bad:,} rows of {table.name} cannot be right; correct them", Remedy("skip"))
+    click.echo("A run would succeed.")

@@ -63,6 +63,8 @@ def one_line_errors() -> Iterator[None]:
         why = f"the result cannot be written: {error.strerror}." if error.errno else str(error)
         raise WrongInput(why) from error
     except TableError as error:
+        for note in error.notes:
+            echo_wrapped(f"- {note}", err=True)
         raise WrongInput(error.worded(WORDS)) from error
     except (ValueError, TypeError, ImportError, MemoryError) as error:
         raise WrongInput(" ".join(str(error).split()) or "there is not enough memory for this table.") from error
@@ -112,7 +114,8 @@ def report_results(notes: Iterable[str], summary: "Summary", targets: "Targets")
     for note in notes:
         echo_wrapped(f"- {note}", err=True)
     click.echo(_sentence(summary), err=True)
-    for what, path in (("result", targets.output), ("report", targets.report), ("model", targets.model)):
+    files = {"result": targets.output, "report": targets.report, "model": targets.model, "list": targets.reannotate}
+    for what, path in files.items():
         if path in targets.files:
             click.echo(f"{what + ':':8}{path}", err=True)
 

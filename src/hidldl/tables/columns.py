@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hidldl.errors import TableError
-from hidldl.tables.notation import Candidates, Notation, is_number_like
+from hidldl.tables.notation import Candidates, Notation, are_number_like, is_number_like
 
 # What pandas reads as missing; cells of white space only are missing too.
 # fmt: off
@@ -209,7 +209,8 @@ class Tally:
         """How many rows hold what a notation could make a number, or an infinite one."""
         like = np.isinf(cells.numbers)
         odd = np.flatnonzero(cells.odd & ~like)
-        like[odd] = [is_number_like(text.strip()) for text in cells.texts[odd]]
+        if len(odd):
+            like[odd] = are_number_like(cells.texts[odd].tolist())
         return int(like[cells.codes].sum())
 
     def _add_notations(self, j: int, cells: Cells) -> None:

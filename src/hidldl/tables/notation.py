@@ -95,3 +95,8 @@ _ANY = re.compile("|".join(notation.pattern.pattern for notation in NOTATIONS), 
 def is_number_like(text: str) -> bool:
     """Whether a cell is a number in some notation."""
     return text[:1] in _FIRST and _ANY.fullmatch(_usual(text)) is not None
+
+
+def are_number_like(texts: Sequence[str]) -> list[bool]:
+    """Which cells are numbers in some notation."""
+    return [is_number_like(text.strip()) for text in texts]

@@ -226,7 +226,7 @@ def are_amounts(labels: Sequence[Column], first_rows: pd.DataFrame, marks: Marks
     sums = given.sum(axis=1)
     sums = sums[sums > 0]
     if not len(sums) or _sums_to(1, sums, decimals or MOST_DECIMALS, len(labels)).mean() > 0.5:
-        return False, _note_on_rounding(sums, decimals)
+        return False, _note_on_rounding(sums, decimals, len(labels))
     if _sums_to(100, sums, decimals, len(labels)).mean() > 0.98:
         return True, "labels are percentages and are divided by 100"
     if all(column.whole for column in labels):
@@ -234,7 +234,8 @@ def are_amounts(labels: Sequence[Column], first_rows: pd.DataFrame, marks: Marks
     return False, None
 
 
-def _note_on_rounding(sums: FloatArray, decimals: int) -> str | None:
+def _note_on_rounding(sums: FloatArray, decimals: int, n_labels: int) -> str | None:
+    sums = sums[_sums_to(1, sums, decimals or MOST_DECIMALS, n_labels)]
     if not len(sums) or np.abs(sums - 1).max() < tolerance(MOST_DECIMALS, 1):
         return None
     low, high = sums.min(), sums.max()

@@ -62,6 +62,7 @@ class Options:
     level: float | None = None
     random_state: int = 0
     n_jobs: int | None = None
+    skip_bad_rows: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,7 @@ class Plan:
     @classmethod
     def of(cls, table: Table, options: Options) -> "Plan":
         """From what the table holds and what the user says."""
+        table.read_as_missing(Marks.words_in(options.hidden))
         columns = table.scan()
         first = table.first_rows
         roles = assign_roles(
@@ -104,7 +106,7 @@ class Plan:
         )
         labels = [column for column in columns if column.name in roles.labels]
         marks, normalise, notes = understand_labels(options.hidden, options.normalise, table.name, labels, first)
-        return cls(roles, marks, normalise, (*roles.notes, *notes))
+        return cls(roles, marks, normalise, (*table.notes, *roles.notes, *notes))
 
 
 def assign_roles(

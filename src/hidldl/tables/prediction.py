@@ -9,7 +9,6 @@ import numpy as np
 
 from hidldl.base import Recoverer
 from hidldl.errors import ModelFileError, Remedy, TableError
-from hidldl.progress import Progress, silent
 from hidldl.saving import load_model
 from hidldl.tables.columns import Column
 from hidldl.tables.numbers import FeatureEncoding, Marks, NumberReader, Shares
@@ -30,8 +29,8 @@ def predict_table(
     n_jobs: int | None = None,
     kind: str | None = None,
     sheet: str | None = None,
+    header_row: int | str | None = None,
     name: str | None = None,
-    progress: Progress = silent,
 ) -> RecoveredTable:
     """Complete the rows of a table with a model that ``RecoveredTable.save_model`` or ``hidldl recover --model`` saved.
 
@@ -45,10 +44,10 @@ def predict_table(
         The model's file.
     id : str, optional
         The column that names the rows; that of the model's table by default.
-    normalise, intervals, n_jobs, kind, sheet, name, progress
+    normalise, intervals, n_jobs, kind, sheet, header_row, name
         As for ``recover_table``.
     """
-    table = as_table(source, kind=kind, sheet=sheet, name=name)
+    table = as_table(source, kind=kind, sheet=sheet, header_row=header_row, name=name)
     return predict_rows(Path(model), table, row_names=id, normalise=normalise, level=intervals, n_jobs=n_jobs)
 
 
@@ -67,13 +66,14 @@ def predict_rows(
         raise TableError(f"{model.method_name} has no intervals", Remedy("no intervals"))
     if "n_jobs" in model.get_params(deep=False):
         model.set_params(n_jobs=n_jobs)
+    table.read_as_missing(plan.marks.words)
     columns = {column.name: column for column in table.scan()}
     encoding.refuse_missing(table.name, columns)
     if row_names is not None and row_names not in columns:
         raise TableError(f"{table.name} has no column {quoted(row_names)}", Remedy("id", "in another way"))
     namer = row_names if row_names is not None else plan.roles.row_names
     roles = replace(plan.roles, row_names=namer if namer in columns else None)
-    notes = [_note_on_labels(roles, columns, table.name)]
+    notes = [*table.notes, _note_on_labels(roles, columns, table.name)]
     plan = replace(plan, roles=roles, normalise=plan.normalise or normalise)
     shares = Shares(table.name, roles.labels, plan.marks, plan.normalise)
     reader = NumberReader(shares, encoding, roles.row_names)

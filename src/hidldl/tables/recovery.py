@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from time import perf_counter
@@ -24,6 +25,7 @@ from hidldl.tables.numbers import NumberReader, Part, Shares
 from hidldl.tables.planning import Options, Plan
 from hidldl.tables.reading import Table, open_table, table_of
 from hidldl.tables.results import CHUNK_ROWS, RecoveredTable
+from hidldl.tables.votes import count_votes, guess_vote_columns
 
 AT_ONCE = 200_000
 """Rows that are fitted as a whole. Of a longer table ``bayes`` fits a sample of that many, and completes the rest."""
@@ -44,8 +46,15 @@ def recover_table(
     intervals: float | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
+    skip_bad_rows: bool = False,
+    item: str | None = None,
+    label: str | None = None,
+    annotator: str | None = None,
+    shown: str | None = None,
+    features_from: Any = None,
     kind: str | None = None,
     sheet: str | None = None,
+    header_row: int | str | None = None,
     name: str | None = None,
     progress: Progress = silent,
 ) -> RecoveredTable:
@@ -62,8 +71,8 @@ def recover_table(
     id : str or False, optional
         The column that names the rows, or False if none does; guessed by default.
     hidden : str, default="auto"
-        What marks a hidden label: "empty", "zero", "none", a number, or several by commas. By default empty cells
-        do, and zeros where no cell is empty.
+        What marks a hidden label: "empty", "zero", "none", a number, a word, or several by commas. By default empty
+        cells do, and zeros where no cell is empty.
     normalise : bool, default=False
         Divide each row by its sum: its cells are counts or amounts. Percentages and counts are recognised without it.
     method : str, default="bayes"
@@ -76,8 +85,19 @@ def recover_table(
         Same seed, same result.
     n_jobs : int or None
         Threads; -1 is every core.
+    skip_bad_rows : bool, default=False
+        Leave out rows whose labels cannot be right instead of refusing the table; ``bad_rows`` lists them.
+    item, label, annotator : str, optional
+        The columns of a long table with one row per vote: what was annotated, the label, and who chose it. The columns
+        task, label and worker are recognised without it. A cell may hold several labels, separated by ";" or "|".
+    shown : str, optional
+        In a long table, the column with the labels that could be chosen: one that nobody was shown is hidden.
+    features_from : path, DataFrame or open file, optional
+        Features of the items of a long table, joined by the column that has the name of ``item``.
     kind, sheet : str, optional
         What the file is, if its name does not say, and the sheet of a workbook.
+    header_row : int or str, optional
+        The row of the column names, counted from 1, or a range such as "2-3" for names in two rows.
     name : str, optional
         What to call the table in messages and in the report.
     progress : callable, optional
@@ -109,32 +129,50 @@ def recover_table(
     3   50  0.57  0.26   0.17         0.57
     """
     options = Options(
-        labels, features, id, hidden, normalise, method, parameters or {}, intervals, random_state, n_jobs
+        labels,
+        features,
+        id,
+        hidden,
+        normalise,
+        method,
+        parameters or {},
+        intervals,
+        random_state,
+        n_jobs,
+        skip_bad_rows,
     )
-    return recover_rows(as_table(source, kind=kind, sheet=sheet, name=name), options, progress)
+    table = as_table(source, kind=kind, sheet=sheet, header_row=header_row, name=name)
+    columns = (item, label, annotator) if item and label else None if labels else guess_vote_columns(table)
+    if columns is None:
+        return recover_rows(table, options, progress)
+    features_table = None if features_from is None else as_table(features_from)
+    votes = count_votes(table, *columns, shown=shown, features=features_table)
+    options = replace(options, labels=list(votes.labels), row_names=votes.item, normalise=True)
+    result = recover_rows(table_of(votes.frame, table.name), options, progress)
+    return replace(result, notes=[*votes.notes, *result.notes])
 
 
-def as_table(source: Any, *, kind: str | None = None, sheet: str | None = None, name: str | None = None) -> Table:
-    """A path, a DataFrame of pandas, polars or Arrow, or an open file, as a table."""
+def as_table(source: Any, *, name: str | None = None, **reading: Any) -> Table:
+    """A path, a DataFrame of pandas, polars or Arrow, or an open file, as a table; ``reading`` is for files only."""
     if isinstance(source, str | PathLike):
-        return open_table(Path(source), kind=kind, sheet=sheet, name=name)
+        return open_table(Path(source), name=name, **reading)
     if isinstance(source, pd.DataFrame):
         return table_of(source, name or "the table")
     if hasattr(source, "to_pandas"):
         return table_of(source.to_pandas(), name or "the table")
     if hasattr(source, "read"):
-        return _open_file(source, kind, sheet, name)
+        return _open_file(source, name, reading)
     raise TypeError(f"source must be a path, a DataFrame or an open file, got {type(source).__name__}.")
 
 
-def _open_file(file: Any, kind: str | None, sheet: str | None, name: str | None) -> Table:
+def _open_file(file: Any, name: str | None, reading: Mapping[str, Any]) -> Table:
     """A copy of an open file, since tables are read more than once; it goes with the table."""
     content = file.read()
     folder = Path(tempfile.mkdtemp(prefix="hidldl-"))
     try:
         copy = folder / Path(str(getattr(file, "name", "") or "table.csv")).name
         copy.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
-        table = open_table(copy, kind=kind, sheet=sheet, name=name)
+        table = open_table(copy, name=name, **reading)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -148,18 +186,31 @@ def recover_rows(table: Table, options: Options, progress: Progress = silent) ->
     progress(0.02, 1, f"reading {table.name}")
     model = make_model(options)
     plan = Plan.of(table, options)
+    try:
+        return _recover_planned(table, plan, model, options, started, progress)
+    except TableError as error:
+        error.notes = plan.notes
+        raise
+
+
+def _recover_planned(
+    table: Table, plan: Plan, model: Recoverer, options: Options, started: float, progress: Progress
+) -> RecoveredTable:
     roles = plan.roles
     is_sampled = model.is_inductive and table.n_rows > AT_ONCE
     keep = _sample(table.n_rows, options.random_state) if is_sampled else None
-    shares = Shares(table.name, roles.labels, plan.marks, plan.normalise)
-    rows = _rows_to_fit(table, plan, shares, keep, progress)
+    guessed = options.labels is None
+    shares = Shares(table.name, roles.labels, plan.marks, plan.normalise, guessed=guessed)
+    rows, faults = _rows_to_fit(table, plan, shares, keep, options.skip_bad_rows, progress)
     reader, notes = NumberReader.of(rows, shares, roles.numbers, roles.categories, roles.row_names)
     part = reader(rows, is_whole_table=True)
     notes = [*plan.notes, *notes, *_notes_on_fit(part, table, is_sampled, model)]
+    if len(faults):
+        notes.append(f"{len(faults):,} rows are left out: their labels cannot be right")
     progress(READ, 1, "choosing parameters and fitting")
     _fit(model, part, table.name, progress)
     whole = None if is_sampled else part
-    return RecoveredTable(table, plan, reader, model, notes, options.level, whole, rows, FITTED, started)
+    return RecoveredTable(table, plan, reader, model, notes, options.level, whole, rows, FITTED, started, faults)
 
 
 def make_model(options: Options) -> Recoverer:
@@ -175,18 +226,23 @@ def make_model(options: Options) -> Recoverer:
     return model.set_params(**{name: value for name, value in common.items() if name in present})
 
 
-def _rows_to_fit(table: Table, plan: Plan, shares: Shares, keep: BoolArray | None, progress: Progress) -> pd.DataFrame:
-    """All rows, or a sample of them; where it is a sample, the labels of all rows are checked on the way."""
+def _rows_to_fit(
+    table: Table, plan: Plan, shares: Shares, keep: BoolArray | None, skip_bad_rows: bool, progress: Progress
+) -> tuple[pd.DataFrame, "pd.Series[str]"]:
+    """All rows, or a sample of them, and the faults of rows that are left out; labels of all rows are checked."""
     used = {*plan.roles.labels, *plan.roles.numbers, *plan.roles.categories}
-    rows = []
+    rows, faults = [], [pd.Series(dtype=object)]
     for chunk in table.chunks(CHUNK_ROWS, as_text=[name for name in table.columns if name not in used]):
+        if skip_bad_rows:
+            faults.append(shares.faults(chunk))
+            chunk = chunk.drop(faults[-1].index)
         if keep is not None:
-            last = int(chunk.index[-1])
+            last = int(chunk.index[-1]) if len(chunk) else 0
             progress(READ * last / table.n_rows, 1, f"reading, {last:,} of {table.n_rows:,} rows")
             shares(chunk)
             chunk = chunk[keep[chunk.index.to_numpy() - 1]]
         rows.append(chunk)
-    return pd.concat(rows)
+    return pd.concat(rows), pd.concat(faults)
 
 
 def _fit(model: Recoverer, part: Part, name: str, progress: Progress) -> None:

@@ -1,112 +1,35 @@
 """Recovered tables: their rows, piece by piece, laid out and written."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from html import escape
 from os import PathLike
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from hidldl.arrays import BoolArray, FloatArray
+from hidldl.arrays import FloatArray
 from hidldl.base import Recoverer
+from hidldl.errors import TableError
 from hidldl.progress import Progress, silent
 from hidldl.replacing import replacing_all
+from hidldl.reports.reannotation import ListOptions, Ranker
 from hidldl.reports.recovery_page import Facts, recovery_page
 from hidldl.reports.summary import Summarizer, Summary
 from hidldl.saving import save_model
 from hidldl.tables.numbers import NumberReader, Part
 from hidldl.tables.planning import Plan
 from hidldl.tables.reading import Table
+from hidldl.tables.rows import Keep, Layout, RecoveredRows, Unit
 from hidldl.tables.writing import Targets, open_writer
 
-Keep: TypeAlias = Literal["all", "id", "none"]
-Unit: TypeAlias = Literal["shares", "percent"]
 CHUNK_ROWS = 20_000
 PERCENT_TOLERANCE = 2.0
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The columns of an output: those of the table in their order, with complete labels, and what was recovered."""
-
-    columns: tuple[str, ...]
-    labels: tuple[str, ...]
-    row_names: str | None
-    whole_numbers: frozenset[str] = frozenset()
-    keep: Keep = "all"
-    unit: Unit = "shares"
-    digits: int | None = 6
-    """Digits of a share; None for all of them."""
-    flags: bool = False
-
-
-@dataclass(frozen=True)
-class RecoveredRows:
-    """A piece of the result. ``names`` are None where the table has no column that names its rows."""
-
-    numbers: Any
-    names: Any
-    D_obs: FloatArray
-    observed: BoolArray
-    distributions: FloatArray
-    as_read: pd.DataFrame | None = None
-    """The rows as they came, with the columns that are neither labels nor names."""
-    low: FloatArray | None = None
-    high: FloatArray | None = None
-    mass_low: FloatArray | None = None
-    mass_high: FloatArray | None = None
-
-    @property
-    def hidden_mass(self) -> FloatArray:
-        return np.where(self.observed, 0, self.distributions).sum(axis=1)
-
-    @property
-    def row_names(self) -> list[str]:
-        """What to call the rows: their names, or their numbers."""
-        return [f"row {number}" for number in self.numbers] if self.names is None else list(map(str, self.names))
-
-    def bounds(self, labels: tuple[str, ...], free: Callable[[str], str] = str) -> pd.DataFrame:
-        """Columns of bounds: of the hidden mass, and of each label."""
-        assert self.low is not None and self.high is not None
-        columns: dict[str, Any] = {
-            free("hidden_mass_low"): self.mass_low,
-            free("hidden_mass_high"): self.mass_high,
-        }
-        for j, label in enumerate(labels):
-            columns[free(f"{label}_low")] = self.low[:, j]
-            columns[free(f"{label}_high")] = self.high[:, j]
-        return pd.DataFrame(columns)
-
-    def frame(self, layout: Layout) -> pd.DataFrame:
-        """The columns of the output."""
-        scale = 100.0 if layout.unit == "percent" else 1.0
-        digits = None if layout.digits is None else layout.digits - (2 if layout.unit == "percent" else 0)
-        taken = set(layout.labels)
-        shares = self.distributions if digits is None else round_shares(self.distributions, layout.digits or 0)
-        complete = dict(zip(layout.labels, (_scaled(column, scale, digits) for column in shares.T), strict=True))
-        columns: dict[str, Any] = {}
-        for name in (*layout.columns, *(label for label in layout.labels if label not in layout.columns)):
-            if name in complete:
-                columns[name] = complete[name]
-            elif name == layout.row_names and layout.keep != "none":
-                columns[name or _free("row", taken)] = pd.Series(self.names, dtype=object)
-            elif layout.keep == "all" and self.as_read is not None and name in self.as_read:
-                columns[name] = _as_it_came(self.as_read[name], name in layout.whole_numbers)
-        taken.update(columns)
-        columns[_free("hidden_mass", taken)] = _scaled(np.where(self.observed, 0, shares).sum(axis=1), scale, digits)
-        if layout.flags:
-            for j, label in enumerate(layout.labels):
-                columns[_free(f"{label}_was_hidden", taken)] = ~self.observed[:, j]
-        parts = [pd.DataFrame(columns)]
-        if self.low is not None:
-            bounds = self.bounds(layout.labels, lambda name: _free(name, taken))
-            parts.append(bounds.apply(lambda column: _scaled(column.to_numpy(), scale, digits)))
-        return pd.concat(parts, axis=1)
+LEVEL_OF_LIST = 0.9
 
 
 @dataclass
@@ -137,6 +60,8 @@ class RecoveredTable:
     done_before: float = 0.0
     """The share of the whole work that was done before the rows are recovered."""
     started: float = 0.0
+    faults: "pd.Series[str]" = field(default_factory=lambda: pd.Series(dtype=object))
+    """Why rows were left out, by their numbers."""
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -158,6 +83,52 @@ class RecoveredTable:
         """Bounds of every share and of the hidden mass, by the names of the rows, from methods that have them."""
         return self._by_name(lambda rows: rows.bounds(self.plan.roles.labels), level)
 
+    def reannotate(
+        self, most_rows: int = 100, *, threshold: float = 0.0, labels_per_row: int = 3, group: str | None = None
+    ) -> pd.DataFrame:
+        """The rows to annotate again, those first where an answer would tell most, and the labels to ask for.
+
+        Parameters
+        ----------
+        most_rows : int, default=100
+            Rows in the list; as many rows without any label may follow.
+        threshold : float, default=0
+            The least uncertainty of a row in the list.
+        labels_per_row : int, default=3
+            Labels to ask for in a row.
+        group : str, optional
+            A column to show beside each row, such as who annotated it.
+        """
+        options = ListOptions(most_rows, threshold, labels_per_row, group or "group")
+        ranker = Ranker(self.plan.roles.labels, options)
+        for rows in self.pieces(level=self._level_of_list()):
+            groups = self._groups(rows, group)
+            ranker.add(rows.row_names, rows.observed, rows.distributions, rows.low, rows.high, groups)
+        return ranker.finish().frame()
+
+    def _level_of_list(self) -> float | None:
+        """Intervals say how uncertain a share is; a list needs them also where the table does not show them."""
+        return self.level or (LEVEL_OF_LIST if self.model.has_intervals else None)
+
+    def _groups(self, rows: RecoveredRows, group: str | None) -> Any:
+        if group is None:
+            return None
+        if group not in self.table.columns:
+            raise TableError(
+                f"{self.table.name} has no column {group!r}; its columns are {', '.join(self.table.columns)}."
+            )
+        if group == self.plan.roles.row_names or rows.as_read is None:
+            return rows.row_names
+        return rows.as_read[group].fillna("").astype(str).to_numpy(object)
+
+    @property
+    def bad_rows(self) -> pd.DataFrame:
+        """The rows that were left out, with the reason for each."""
+        return pd.DataFrame({"row": self.faults.index, "reason": self.faults.to_numpy()})
+
+    def _bad_rows(self) -> pd.DataFrame:
+        return self.bad_rows
+
     def _by_name(self, of: Any, level: float | None = None) -> pd.DataFrame:
         pieces = list(self.pieces(level=level))
         index = np.concatenate([rows.numbers if rows.names is None else rows.names for rows in pieces])
@@ -178,7 +149,8 @@ class RecoveredTable:
 
     def _completed(self) -> Iterator[tuple[Part, FloatArray, pd.DataFrame]]:
         if self.whole is None or self.rows is None:
-            for rows in _even(self.table.chunks(CHUNK_ROWS, as_text=self._texts())):
+            for chunk in _even(self.table.chunks(CHUNK_ROWS, as_text=self._texts())):
+                rows = chunk.drop(self.faults.index.intersection(chunk.index))
                 part = self.reader(rows)
                 yield part, np.asarray(self.model.predict(part.X, part.D_obs, part.observed)), rows
             return
@@ -202,9 +174,9 @@ class RecoveredTable:
     ) -> Layout:
         """How the rows are laid out in a table: see ``write``."""
         roles, whole = self.plan.roles, self.table.whole_numbers
-        return Layout(
-            self.table.columns, roles.labels, roles.row_names, whole, keep, unit or self._unit(), digits, flags
-        )
+        shown = self.level is not None
+        unit = unit or self._unit()
+        return Layout(self.table.columns, roles.labels, roles.row_names, whole, keep, unit, digits, flags, shown)
 
     def _unit(self) -> Unit:
         """Percent where the labels of the table sum to 100."""
@@ -221,6 +193,10 @@ class RecoveredTable:
         *,
         report: str | PathLike[str] | None = None,
         model: str | PathLike[str] | None = None,
+        reannotate: str | PathLike[str] | None = None,
+        bad_rows: str | PathLike[str] | None = None,
+        group: str | None = None,
+        most_rows: int = 100,
         keep: Keep = "all",
         unit: Unit | None = None,
         full_precision: bool = False,
@@ -238,6 +214,14 @@ class RecoveredTable:
             A page to look at (.html).
         model : path, optional
             The fitted model (.npz or .json), for ``predict_table``.
+        reannotate : path, optional
+            A list of the rows to annotate again, as ``reannotate`` gives it.
+        bad_rows : path, optional
+            A list of the rows that were left out; it is written only if there are any.
+        group : str, optional
+            A column by which the list and the report are broken down, such as who annotated a row.
+        most_rows : int, default=100
+            Rows in the list.
         keep : {"all", "id", "none"}
             Which columns beside the labels to keep: all of them, in their order, the names of rows only, or none.
         unit : {"shares", "percent"}, optional
@@ -256,9 +240,12 @@ class RecoveredTable:
         Summary
             What was hidden and recovered, in figures.
         """
-        targets = Targets(*(None if path is None else Path(path) for path in (output, report, model)))
+        lists = (reannotate, bad_rows if len(self.faults) else None)
+        targets = Targets(*(None if path is None else Path(path) for path in (output, report, model, *lists)))
         layout = self.layout(keep, unit, None if full_precision else 6, flags)
-        summarizer = Summarizer(self.plan.roles.labels)
+        options = ListOptions(most_rows, group_name=group or "group")
+        summarizer = Summarizer(self.plan.roles.labels, reannotation=options)
+        level = self._level_of_list() if reannotate is not None else self.level
         with ExitStack() as stack:
             places = dict(zip(targets.files, stack.enter_context(replacing_all(targets.files)), strict=True))
             if targets.model is not None:
@@ -269,11 +256,16 @@ class RecoveredTable:
                 writer = stack.enter_context(
                     open_writer(targets.output, place, self.table.delimiter, self.table.decimal)
                 )
-            for rows in self.pieces(progress, self.level):
+            for rows in self.pieces(progress, level):
                 if writer is not None:
                     writer.write(rows.frame(layout))
-                summarizer.add(rows.row_names, rows.D_obs, rows.observed, rows.distributions, rows.low, rows.high)
+                groups = self._groups(rows, group)
+                bounds = (rows.low, rows.high)
+                summarizer.add(rows.row_names, rows.D_obs, rows.observed, rows.distributions, *bounds, groups)
             summary = summarizer.finish()
+            for path, table in ((targets.reannotate, summary.reannotation.frame), (targets.bad_rows, self._bad_rows)):
+                if path is not None:
+                    stack.enter_context(open_writer(path, places[path])).write(table())
             if targets.report is not None:
                 page = recovery_page(summary, self._facts(command, perf_counter() - self.started))
                 places[targets.report].write_text(page, encoding="utf-8")
@@ -325,37 +317,3 @@ def _even(chunks: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
             waiting, n_waiting = [rows[CHUNK_ROWS:]], n_waiting - CHUNK_ROWS
     if n_waiting:
         yield pd.concat(waiting)
-
-
-def round_shares(D: FloatArray, digits: int) -> FloatArray:
-    """Rows rounded to so many digits that still sum to exactly 1: the largest remainders are rounded up.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from hidldl.tables.results import round_shares
-    >>> round_shares(np.array([[1 / 3, 1 / 3, 1 / 3]]), 2)
-    array([[0.34, 0.33, 0.33]])
-    """
-    unit = 10**digits
-    parts = np.floor(D * unit)
-    missing = np.rint(unit - parts.sum(axis=1)).astype(int)
-    ranks = np.argsort(np.argsort(parts - D * unit, axis=1, kind="stable"), axis=1)
-    return (parts + (ranks < missing[:, None])) / unit
-
-
-def _scaled(values: FloatArray, scale: float, digits: int | None) -> FloatArray:
-    return values * scale if digits is None else np.round(values * scale, digits)
-
-
-def _as_it_came(column: "pd.Series[Any]", is_whole: bool) -> Any:
-    """A column of the table; whole numbers without a decimal point."""
-    return column.astype("Int64").array if is_whole and column.dtype.kind == "f" else column.array
-
-
-def _free(name: str, taken: set[str]) -> str:
-    """The name, or one that no column has yet."""
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    return name

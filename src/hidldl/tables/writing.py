@@ -33,19 +33,22 @@ class Targets:
     output: Path | None
     report: Path | None = None
     model: Path | None = None
+    reannotate: Path | None = None
+    bad_rows: Path | None = None
     files: list[Path] = field(init=False)
     """All of them that are files."""
 
     def __post_init__(self) -> None:
-        given = (self.output, self.report, self.model)
+        given = (self.output, self.report, self.model, self.reannotate, self.bad_rows)
         object.__setattr__(self, "files", [path for path in given if path is not None and str(path) != "-"])
 
     def check(self, *inputs: Path) -> None:
         """Refuse what cannot be written, before the work and not after it."""
         if self.output is None and not self.files:
             raise TableError("there is nothing to write", Remedy("output"))
-        if self.output is not None:
-            refuse_unusable_format(self.output)
+        for table in (self.output, self.reannotate, self.bad_rows):
+            if table is not None:
+                refuse_unusable_format(table)
         for path, suffixes in ((self.report, (".html", ".htm")), (self.model, (".npz", ".json"))):
             if path is not None and path.suffix not in suffixes:
                 raise TableError(f"{path.name} must end in {' or '.join(suffixes)}.")
