@@ -174,6 +174,18 @@ def test_counts_with_nothing_in_common_are_asked_for():
     assert labels_of(guess(others, counts.mask(RNG.random(counts.shape) < 0.3))) == tuple(trees)
 
 
+def test_a_family_of_counts_is_not_torn_by_a_column_without_zeros():
+    counts = columns(votes(TOTALS), ["k1", "k2", "k3", "k4"])
+    counts["k2"] += 1
+    assert labels_of(guess(columns(FRACTIONS, "pqrstu"), counts)) == ("k1", "k2", "k3", "k4")
+
+
+def test_two_counts_are_shown_even_where_they_are_not_chosen():
+    found = guess(columns(FRACTIONS, "pqrstu"), columns(votes(TOTALS)[:, :2] + 1, ["oak", "elm"]))
+    assert found.best is None
+    assert [reading.labels for reading in found.readings] == [("oak", "elm")]
+
+
 def test_blocks_next_to_each_other_are_not_merged():
     wins = RNG.integers(10, 70, N)
     found = guess(columns(np.column_stack([wins, 82 - wins]), ["won", "lost"]), columns(votes(12)))
@@ -261,6 +273,7 @@ def test_words_of_names(name, parts):
         (["f1", "f2", "f3"], -1),
         (["age 0 to 14", "age 15 to 64", "age 65 or more"], 0),
         (["oak", "elm"], 0),
+        (["D", "E", "F"], 0),
     ],
 )
 def test_what_names_speak_for(block, points):

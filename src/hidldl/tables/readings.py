@@ -117,8 +117,10 @@ class Candidates:
 
     @cached_property
     def _have_zeros(self) -> BoolArray:
-        """Which columns have zeros or gaps, as those of counts usually do."""
-        return ((self.cells == 0) | self.gaps).any(axis=0)
+        """Which columns have zeros or gaps, or belong to a family of which most have, as those of counts do."""
+        alone = np.asarray(((self.cells == 0) | self.gaps).any(axis=0))
+        shares = pd.Series(alone).groupby(self.families).transform("mean").to_numpy(float)
+        return alone | ((shares >= 0.5) & (self.families != ""))
 
     @cached_property
     def counts(self) -> BoolArray:
@@ -132,7 +134,7 @@ class Candidates:
         found = found or self._scattered_readings()
         taken = {name for reading in found for name in reading.labels}
         found += [reading for reading in self._count_readings() if taken.isdisjoint(reading.labels)]
-        found = found or [self._reading(sorted(run), np.nan) for run in self._runs(self.counts)]
+        found = found or [self._reading(sorted(run), np.nan) for run in self._runs(self.counts, at_least=2)]
         return Guess(tuple(sorted(found, key=lambda reading: -reading.points)))
 
     # Labels by their sums.
@@ -235,26 +237,29 @@ class Candidates:
     # Counts whose sums differ from row to row.
 
     def _count_readings(self) -> list[Reading]:
-        """Counts called as labels are, and counts with zeros or gaps next to each other."""
+        """Counts called as labels are, and counts next to each other, with zeros or without."""
         called = np.array([label_group(name) for name in self.names])
         groups = [{*np.flatnonzero((called == name) & self.counts).tolist()} for name in sorted({*called} - {""})]
         # Of labels with names of their own, some may have a name that is not known: then there are two readings.
-        runs = self._runs(self.counts & (self._have_zeros | (called == "value")))
-        groups += [run for run in runs if not any(run <= group for group in groups)]
+        likely = self.counts & (self._have_zeros | (called == "value"))
+        for run in self._runs(likely) + self._runs(self.counts & (called == "")):
+            if not any(run <= group for group in groups):
+                groups.append(run)
         return [self._reading(sorted(group), np.nan) for group in groups if len(group) > 1]
 
-    def _runs(self, flags: BoolArray) -> list[set[int]]:
-        """Columns next to each other, of one family of names or each of its own."""
+    def _runs(self, flags: BoolArray, at_least: int = 3) -> list[set[int]]:
+        """Columns next to each other, with gaps or without, of one family of names or each of its own."""
         places = np.flatnonzero(flags).tolist()
         sizes = Counter(self.families[places].tolist())
+        has_gaps = np.asarray(self.gaps.any(axis=0))
         kinds = []
         for place in places:
             group, name = label_group(self.names[place]), str(self.families[place])
             is_family = sizes[name] > 1 or is_feature_name(self.names[place])
-            kinds.append("" if group == "value" else group or (name if is_family else ""))
+            kinds.append(("" if group == "value" else group or (name if is_family else ""), has_gaps[place]))
         cuts = [i for i in range(1, len(places)) if kinds[i] != kinds[i - 1] or places[i] != places[i - 1] + 1]
-        runs = [set(places[a:b]) for a, b in pairwise([0, *cuts, len(places)])]
-        return [run for run in runs if len(run) > 2]
+        runs = [places[a:b] for a, b in pairwise([0, *cuts, len(places)])]
+        return [set(run) for run in runs if len(run) >= at_least or (len(run) == 2 and self._are_apart(run))]
 
     def _reading(self, places: Sequence[int], fits: float) -> Reading:
         places = self._with_empty_neighbours(places) if not np.isnan(fits) else places
@@ -274,13 +279,15 @@ class Candidates:
         kind: Literal["shares", "percentages", "counts"] = (
             "shares" if is_share else "percentages" if is_percentage else "counts"
         )
-        is_apart = not np.isnan(fits) or self._are_apart(list(places), others)
+        is_apart = not np.isnan(fits) or self._are_apart(list(places))
         n_rows = int((sums > 0).sum())
         return Reading(labels, kind, float(low), float(middle), float(high), fits, points, is_apart, n_rows)
 
-    def _are_apart(self, places: list[int], others: Sequence[str]) -> bool:
+    def _are_apart(self, places: list[int]) -> bool:
         """Whether names or gaps tell where counts end: a count of something else may be next to them."""
-        labels, has_gaps = [self.names[place] for place in places], np.asarray(self.gaps.any(axis=0))
+        labels = [self.names[place] for place in places]
+        others = [name for name in (*self.names, *self.others) if name not in labels]
+        has_gaps = np.asarray(self.gaps.any(axis=0))
         is_family = len(set(self.families[places])) == 1 and bool(others) and not goes_on(labels, others)
         is_gappy = has_gaps[places].all() and has_gaps.sum() == len(places)
         return bool(is_family or is_gappy or name_points(labels, others) > 0)

@@ -47,7 +47,7 @@ def words(name: str) -> tuple[str, ...]:
 
 
 def families(names: Sequence[str]) -> list[str]:
-    """What names have in common with others: their first word, or the last if more names share it.
+    """What names have in common with others: their first word, or the last if it is no single letter and more share it.
 
     Bare numbers are a family too; a name without words or numbers has none, "".
 
@@ -60,7 +60,11 @@ def families(names: Sequence[str]) -> list[str]:
     parts = [[part for part in words(name) if not part.isdigit()] for name in names]
     first, last = (Counter(part[end] for part in parts if part) for end in (0, -1))
     return [
-        (part[-1] if last[part[-1]] > first[part[0]] else part[0]) if part else "0" if words(name) else ""
+        (part[-1] if len(part[-1]) > 1 and last[part[-1]] > first[part[0]] else part[0])
+        if part
+        else "0"
+        if words(name)
+        else ""
         for part, name in zip(parts, names, strict=True)
     ]
 
@@ -74,9 +78,10 @@ def is_scale(names: Collection[str]) -> bool:
 
 
 def is_feature_name(name: str) -> bool:
-    """Whether a name is a word for features, with at most one number: "age" and "x12", but not "age 15 to 24"."""
-    parts = words(name)
-    return len(parts) <= 2 and parts[:1] != () and parts[0] in FEATURE_WORDS and all(p.isdigit() for p in parts[1:])
+    """Whether a name is a word for features, alone or with one number: "age" and "x12", not "F" or "age 15 to 24"."""
+    word, *numbers = words(name) or ("",)
+    is_numbered = len(numbers) == 1 and numbers[0].isdigit()
+    return word in FEATURE_WORDS and (is_numbered or (not numbers and len(word) > 1))
 
 
 def label_group(name: str) -> str:
