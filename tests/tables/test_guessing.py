@@ -78,10 +78,12 @@ def test_labels_among_fractions_are_found_by_their_sums(kind, place):
 
 
 def test_a_tiny_feature_beside_rounded_labels_is_none_of_them():
-    """Rounding hides whether a small number belongs to a sum; that it is written with more digits tells."""
+    """Rounding hides whether a small number belongs to a sum; that it is written otherwise tells."""
     for seed in range(5):
         tiny = columns(0.05 * np.random.default_rng(seed).random((N, 3)), "pqr")
         assert labels_of(guess(tiny, columns((100 * D).round()))) == ABCD
+        tags = numbered(np.random.default_rng(seed).random((25, 3)) < 0.2, "tag")
+        assert labels_of(guess(columns((100 * D[:25]).round()), tags)) == ABCD
 
 
 def test_features_that_sum_to_about_1_are_no_labels():

@@ -208,8 +208,9 @@ class Candidates:
         return [replace(block, columns=tuple(order[list(block.columns)].tolist())) for block in sums.blocks()]
 
     def _traits(self, order: IntArray) -> IntArray:
-        """What columns have in common: their family of names, gaps or none, and how far they are rounded."""
-        traits: list[Any] = [self.families, self.gaps.any(axis=0), self.steps]
+        """What columns have in common: their family of names, gaps or none, and how far they are rounded, if at all."""
+        is_indicator = (self.steps == 1) & (self.highest <= 1)
+        traits: list[Any] = [self.families, self.gaps.any(axis=0), np.where(is_indicator, np.inf, self.steps)]
         return np.stack([pd.factorize(trait)[0] for trait in traits])[:, order]
 
     def _is_mixture(self, block: Block) -> bool:
