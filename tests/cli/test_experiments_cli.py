@@ -43,7 +43,7 @@ def test_compare_on_a_table_of_ones_own(run, table, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--labels", "feeling_*"), "no column of mine.csv matches labels='feeling_*'"),
+        (("--labels", "feeling_*"), "mine.csv has no column 'feeling_*' (labels)"),
         (("--labels", "a,b"), "mine.csv is negative in row"),
         (("--labels", "mood_*", "--measure", "accuracy"), "choose from chebyshev"),
     ],

@@ -49,13 +49,15 @@ def test_columns_by_name(tmp_path, table):
     data = load_table(tmp_path / "faces.csv", labels=["is_fear", "is_joy"], features=["age"])
     assert data.feature_names == ("age",)
     assert list(data.distributions.columns) == ["is_fear", "is_joy"]
+    for labels in ("is_joy, is_fear", "is_joy..is_fear", "4..5"):
+        assert load_table(tmp_path / "faces.csv", labels=labels, index="id").label_names == ("is_joy", "is_fear")
 
 
 def test_wrong_calls_name_file_column_and_remedy(tmp_path, table):
     path = tmp_path / "faces.csv"
     table.to_csv(path, index=False)
     for arguments, message in [
-        ({"labels": "emotion_*"}, r"no column of faces.csv matches labels='emotion_\*'; its columns are 'id'"),
+        ({"labels": "emotion_*"}, r"faces.csv has no column 'emotion_\*' \(labels\); its columns are 'id'"),
         ({"labels": ["joy"]}, r"faces.csv has no column 'joy' \(labels\)"),
         ({"labels": "is_*", "features": ["is_joy"]}, "'is_joy' of faces.csv is named in both"),
         ({"labels": "is_*", "index": "name"}, r"no column 'name' \(index\)"),

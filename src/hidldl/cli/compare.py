@@ -11,9 +11,9 @@ import click
 @click.command()
 @click.argument("table", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
-    "--labels", required=True, help='The label columns: names separated by commas, or a pattern like "label_*".'
+    "--labels", required=True, help="The label columns: names, patterns (label_*) or ranges (joy..anger), by commas."
 )
-@click.option("--index", help="The column that names the rows.")
+@click.option("--id", "--index", "index", help="The column that names the rows.")
 @click.option("--rate", type=click.FloatRange(0, 1), default=0.5, show_default=True, help="Share of labels to hide.")
 @click.option("--measure", default="chebyshev", show_default=True, help="What is printed; the page has them all.")
 @click.option("--setting", type=click.Choice(["recovery", "predictive"]), default="recovery", show_default=True)
@@ -21,6 +21,7 @@ import click
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
 @click.option(
     "--output",
+    "-o",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("hidldl-comparison"),
     show_default=True,
@@ -39,7 +40,8 @@ def compare(
 ) -> None:
     """Hide labels of your own complete TABLE and compare how well each method recovers them.
 
-    The table (CSV, TSV or Parquet) must be complete: its rows are the ground truth. Every method sees the same masks.
+    The table (CSV, TSV, Parquet or Excel) must be complete: its rows are the ground truth. Every method sees the same
+    masks.
     """
     import pandas as pd
 
@@ -51,8 +53,7 @@ def compare(
     if measure not in MEASURES:
         raise click.BadParameter(f"choose from {', '.join(MEASURES)}.", param_hint="--measure")
     with resumable() as progress:
-        wanted = labels.split(",") if "," in labels else labels
-        data = replace(load_table(table, wanted, index=index), name=table.name)
+        data = replace(load_table(table, labels, index=index), name=table.name)
         result = compare_methods(
             data,
             output,

@@ -1,7 +1,6 @@
 """A table of one's own: feature and label columns in a CSV, Parquet or Excel file."""
 
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,9 @@ import pandas as pd
 
 from hidldl.datasets.dataset import Dataset
 from hidldl.tables.columns import why_not_a_number
+from hidldl.tables.planning import select_columns
 from hidldl.tables.reading import open_table
-from hidldl.tables.sources import quoted, split_suffix
+from hidldl.tables.sources import quoted, quoted_list, split_suffix
 
 
 def load_table(
@@ -30,10 +30,11 @@ def load_table(
     path : path
         A ``.csv``, ``.tsv``, ``.txt``, ``.parquet`` or ``.xlsx`` file; text may be compressed (``.csv.gz``). Parquet
         needs ``pip install 'hidldl[parquet]'``, Excel ``'hidldl[excel]'``.
-    labels : names or pattern
-        The label columns: their names, or one pattern such as ``"label_*"``.
-    features : names or pattern, optional
-        The feature columns; all that are neither labels nor the index by default.
+    labels : str or list of str
+        The label columns: a list of exact names, or one text with names, patterns (``label_*``) and ranges
+        (``joy..anger``) by commas, as for ``recover_table``.
+    features : str or list of str, optional
+        The feature columns, in the same way; all that are neither labels nor the index by default.
     index : str, optional
         The column that names the rows. A first column without a name is taken as the index by itself.
 
@@ -93,18 +94,15 @@ def _read(path: Path, index: str | None) -> pd.DataFrame:
 
 
 def _select(wanted: str | Sequence[str], table: pd.DataFrame, path: Path, role: str) -> list[Any]:
-    if isinstance(wanted, str):
-        chosen = [name for name in table.columns if fnmatchcase(str(name), wanted)]
-        if not chosen:
-            raise ValueError(f"no column of {path.name} matches {role}={wanted!r}; its columns are {_listed(table)}.")
-        return chosen
-    names = list(wanted)
-    if not names:
-        raise ValueError(f"{role} is empty; name the {role} columns of {path.name}: its columns are {_listed(table)}.")
-    if len(set(names)) < len(names):
-        raise ValueError(f"{role} names a column of {path.name} twice; name each once.")
-    _refuse_missing_columns(names, table, path, role)
-    return names
+    if not isinstance(wanted, str):
+        names = list(wanted)
+        if not names:
+            known = quoted_list([*map(str, table.columns)])
+            raise ValueError(f"{role} is empty; name the {role} columns of {path.name}: its columns are {known}.")
+        if len(set(names)) < len(names):
+            raise ValueError(f"{role} names a column of {path.name} twice; name each once.")
+        _refuse_missing_columns(names, table, path, role)
+    return list(select_columns(wanted, path.name, [*map(str, table.columns)], role))
 
 
 def _refuse_missing_columns(wanted: Sequence[str], table: pd.DataFrame, path: Path, role: str) -> None:
@@ -112,7 +110,8 @@ def _refuse_missing_columns(wanted: Sequence[str], table: pd.DataFrame, path: Pa
     if missing:
         only = str(table.columns[0])
         hint = " Is the separator right?" if len(table.columns) == 1 and any(mark in only for mark in ";\t|") else ""
-        raise ValueError(f"{path.name} has no column {missing[0]!r} ({role}); its columns are {_listed(table)}.{hint}")
+        known = quoted_list([*map(str, table.columns)])
+        raise ValueError(f"{path.name} has no column {missing[0]!r} ({role}); its columns are {known}.{hint}")
 
 
 def _numeric(part: pd.DataFrame, path: Path, role: str) -> pd.DataFrame:
@@ -126,8 +125,3 @@ def _numeric(part: pd.DataFrame, path: Path, role: str) -> pd.DataFrame:
                 f"{why_not_a_number(column.iloc[row])}, or name the columns that are {role}."
             )
     return part.apply(pd.to_numeric).astype(float)
-
-
-def _listed(table: pd.DataFrame) -> str:
-    names = [repr(name) for name in table.columns]
-    return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")

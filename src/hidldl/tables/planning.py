@@ -147,8 +147,8 @@ def assign_roles(
         Where columns are not there, cannot be what they are said to be, or nothing shows which are labels.
     """
     known = {column.name: column for column in columns}
-    label_names = _select(labels, table, list(known), "labels") if labels else ()
-    wanted = _select(features, table, list(known), "features") if features else ()
+    label_names = select_columns(labels, table, list(known), "labels") if labels else ()
+    wanted = select_columns(features, table, list(known), "features") if features else ()
     namer = _row_names(table, columns, row_names, {*label_names, *wanted}, first_rows)
     total_row = name_of_total_row(columns, first_rows)
     notes = []
@@ -220,7 +220,8 @@ def _are_dates(cells: "pd.Series[Any]") -> bool:
     return bool(different) and all(re.fullmatch(date, cell) for cell in different)
 
 
-def _select(wanted: str | Sequence[str], table: str, names: list[str], option: str) -> tuple[str, ...]:
+def select_columns(wanted: str | Sequence[str], table: str, names: list[str], option: str) -> tuple[str, ...]:
+    """Columns by a text with names, patterns and ranges, or by a list of exact names."""
     known = set(names)
     if isinstance(wanted, str) and wanted not in known:
         matches = {part: _columns_named(part, names) for part in re.split(r"\s*,\s*", wanted.strip(" ,"))}
@@ -317,7 +318,7 @@ def _choice(labels: tuple[str, ...], table: str, names: list[str]) -> str | list
     texts = [f"{labels[0]}..{labels[-1]}", f"{places[0] + 1}..{places[-1] + 1}", ",".join(labels)]
     for text in texts:
         try:
-            if _select(text, table, names, "labels") == labels:
+            if select_columns(text, table, names, "labels") == labels:
                 return text
         except TableError:
             continue
