@@ -42,6 +42,7 @@ def overview(path: Path, name: str, sheet: str | None = None) -> dict[str, Any]:
             ],
             "first_rows": _cells(first.iloc[:, :SHOWN_COLUMNS]),
             "hidden": _hidden(columns, plan),
+            "notes": [] if plan is None else list(plan.notes),
             "problem": problem,
         }
 

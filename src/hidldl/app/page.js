@@ -138,6 +138,8 @@
       return line;
     });
     at("roles").tBodies[0].replaceChildren(...lines);
+    at("notes").replaceChildren(...overview.notes.map(note => element("li", {}, note)));
+    at("understood").hidden = !overview.notes.length;
     for (const id of ["from", "to"]) at(id).replaceChildren(...overview.columns.map((column, j) => element("option", { value: j }, shownName(column.name))));
     at("to").value = overview.columns.length - 1;
     at("several").hidden = overview.columns.length < 8;
@@ -183,6 +185,8 @@
   }
 
   at("roles").addEventListener("change", event => {
+    tell("run-problem");  // it was about other columns
+    tell("guess-problem");
     const line = event.target.closest("tr");
     // Only one column names the rows: the last one that was chosen.
     if (event.target.value === "id") rows().filter(row => row.dataset.role === "id").forEach(row => setRole(row, "out"));
