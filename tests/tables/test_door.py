@@ -83,6 +83,8 @@ def test_tables_of_other_libraries(faces, result):
 def test_an_index_with_names_is_what_names_the_rows(faces):
     done = recover_table(faces.set_index("face"), method="meanfill")
     assert done.plan.roles.row_names == "face"
+    assert done.frame.index.equals(faces.set_index("face").index)
+    assert done.frame.columns.tolist() == [*faces.columns[1:], "hidden_mass"]
     assert done.hidden_mass.index.tolist() == faces["face"].tolist()
 
 

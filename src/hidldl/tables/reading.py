@@ -65,6 +65,8 @@ class Table:
         Some rows to look at, as `chunks` gives them; known after `scan`.
     whole_numbers : frozenset of str
         The columns of whole numbers; known after `scan`.
+    index : Index or None
+        The index of the DataFrame that the table was, if it is its first column here.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class Table:
         self._n_rows = 0
         self.first_rows = pd.DataFrame()
         self.whole_numbers: frozenset[str] = frozenset()
+        self.index: pd.Index[Any] | None = None
         self.columns = reader.columns
         self.decimal, self.delimiter = reader.decimal, getattr(reader, "delimiter", ",")
 
@@ -219,9 +222,12 @@ def _plain_column(column: "pd.Series[Any]", *, as_text: bool) -> Any:
 
 def table_of(frame: pd.DataFrame, name: str = "the table", missing: Collection[str] = ()) -> Table:
     """A DataFrame as a table; an index with a name is its first column."""
-    if frame.index.name is not None or not isinstance(frame.index, pd.RangeIndex):
-        frame = frame.reset_index(names=str(frame.index.name or ""))
-    return Table(name, _named(_InMemory(frame), name), missing=missing)
+    index = frame.index if frame.index.name is not None or not isinstance(frame.index, pd.RangeIndex) else None
+    if index is not None:
+        frame = frame.reset_index(names=str(index.name or ""))
+    table = Table(name, _named(_InMemory(frame), name), missing=missing)
+    table.index = index
+    return table
 
 
 def open_table(

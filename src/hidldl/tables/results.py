@@ -65,9 +65,13 @@ class RecoveredTable:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The whole table: its columns, with the labels complete, and ``hidden_mass``."""
-        layout = self.layout(digits=None)
-        return pd.concat([rows.frame(layout) for rows in self.pieces()], ignore_index=True)
+        """The whole table: its columns, with the labels complete, and ``hidden_mass``; its index, if it had one."""
+        layout, pieces = self.layout(digits=None), list(self.pieces())
+        frame = pd.concat([rows.frame(layout) for rows in pieces], ignore_index=True)
+        if self.table.index is None:
+            return frame
+        numbers = np.concatenate([rows.numbers for rows in pieces])
+        return frame.iloc[:, 1:].set_axis(self.table.index[numbers - 1])
 
     @property
     def distributions(self) -> pd.DataFrame:
