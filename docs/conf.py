@@ -7,7 +7,8 @@ from pathlib import Path
 from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
 
-from hidldl import __version__
+from hidldl import __version__, recover_table
+from hidldl.app.sample import write_sample
 from hidldl.methods import HOUSE
 
 # One look for the figures of pages and notebooks, which run in processes of their own, and of the gallery.
@@ -27,7 +28,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["jupyter_execute", "_build", "results", "**.ipynb_checkpoints", "gallery/*.ipynb"]
+exclude_patterns = ["_extra", "jupyter_execute", "_build", "results", "**.ipynb_checkpoints", "gallery/*.ipynb"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 autosummary_generate = True
@@ -76,6 +77,20 @@ def write_methods_page(path):
 
 
 write_methods_page(Path(__file__).parent / "api" / "methods.rst")
+
+
+
+def write_example(folder):
+    """A table to try things with, and its report, for readers of the site."""
+    folder.mkdir(parents=True, exist_ok=True)
+    table, name = write_sample(folder)
+    table.replace(folder / "words.csv")
+    result = recover_table(folder / "words.csv", name=name, intervals=0.9)
+    result.write(report=folder / "report.html", command="hidldl recover words.csv --intervals 0.9 --report report.html")
+
+
+write_example(Path(__file__).parent / "_extra" / "example")
+html_extra_path = ["_extra"]
 
 html_theme = "pydata_sphinx_theme"
 html_title = "hidldl"
