@@ -79,7 +79,6 @@ def write_methods_page(path):
 write_methods_page(Path(__file__).parent / "api" / "methods.rst")
 
 
-
 def write_example(folder):
     """A table to try things with, and its report, for readers of the site."""
     folder.mkdir(parents=True, exist_ok=True)

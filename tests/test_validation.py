@@ -242,3 +242,8 @@ def test_random_states_of_every_kind():
     legacy = [random_generator(np.random.RandomState(7)).random() for _ in range(2)]
     assert legacy[0] == legacy[1]
     assert random_generator(None).random() != random_generator(None).random()
+
+
+def test_one_dimension_is_refused_in_one_line():
+    with pytest.raises(ValueError, match=r"^D_obs has one dimension; give a row per item with a column per label\.$"):
+        check_observed_rows([0.5, 0.5])

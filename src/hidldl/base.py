@@ -46,6 +46,10 @@ class Intervals(NamedTuple):
     hidden_mass_low: Any
     hidden_mass_high: Any
 
+    def __repr__(self) -> str:
+        n_rows, n_labels = np.shape(self.low)
+        return f"<Intervals of {n_rows:,} rows and {n_labels} labels: {', '.join(self._fields)}>"
+
 
 class NewRows(NamedTuple):
     """Rows that are new to a model: their features, and the labels that they have."""

@@ -268,6 +268,8 @@ def _as_matrix(values: Any, name: str) -> tuple[FloatArray, pd.DataFrame | None]
     if frame is not None and frame.columns.has_duplicates:
         duplicate = frame.columns[frame.columns.duplicated()][0]
         raise ValueError(f"{name} has two labels named {duplicate!r}; rename one.")
+    if np.ndim(values) == 1:
+        raise ValueError(f"{name} has one dimension; give a row per item with a column per label.")
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(float), np.nan)  # a masked entry is hidden, which is NaN here
     from sklearn.utils import check_array

@@ -29,6 +29,14 @@ def chebyshev(D, P):
     return score(D, P, "chebyshev")["chebyshev"]
 
 
+def test_intervals_have_a_short_display(hidden):
+    given = {"nu": 64.0, "ridge": 10.0, "width": 1.0, "standardize": True, "prior_rows": 1.0}
+    model = BayesHidLDL(**given, random_state=0).fit(hidden.X, hidden.D_obs, hidden.observed)
+    assert repr(model.intervals()) == (
+        "<Intervals of 60 rows and 5 labels: low, high, hidden_mass_low, hidden_mass_high>"
+    )
+
+
 def test_it_tunes_itself_and_beats_the_mean_fill(problem, model):
     X, D, D_obs, observed = problem
     filled = MeanFill().fit(X, D_obs, observed).distributions_
