@@ -71,7 +71,7 @@ BAD_ROWS = {
         "label 5 of D_obs is hidden in every row.*observed=",
     ),
     "one label": (lambda D: np.ones((len(D), 1)), "D_obs has 1 label"),
-    "one dimension": (lambda D: D[:, 0], "2D array"),
+    "one dimension": (lambda D: D[:, 0], "D_obs has one dimension; give a row per item"),
     "fewer rows than X": (lambda D: D[:-1], "X has 60 rows but D_obs has 59"),
     "text": (lambda D: D.astype(str).astype(object) + "!", "could not convert string to float"),
     "nothing": (lambda D: None, "D_obs is None"),
