@@ -159,7 +159,7 @@ class Tally:
         self._odd: dict[int, tuple[int, str]] = {}
         self._words: dict[int, frozenset[str]] = {}
         self._marks: dict[int, frozenset[str]] = {}
-        self._candidates: dict[int, Candidates] = {}
+        self._candidates: dict[int, Candidates | None] = {}
         self._examples: dict[int, str] = {}
         self._distinct: dict[int, tuple[NDArray[np.float64], NDArray[np.uint64]]] = {
             j: (np.empty(0), np.empty(0, dtype=np.uint64)) for j in range(width)
@@ -217,7 +217,9 @@ class Tally:
         """Look for how numbers are written: in pieces that pandas has read as numbers it is not known any more."""
         is_known = j in self.reading.notations
         texts = cells.texts[~cells.missing & ~cells.marks if is_known else cells.odd]
-        candidates = self._candidates.setdefault(j, Candidates())
+        if j not in self._candidates:
+            self._candidates[j] = Candidates() if is_known or self._n_like[j] else None
+        candidates = self._candidates[j]
         if candidates:
             candidates.add([text.strip() for text in texts])
         if is_known and j not in self._examples:
@@ -229,6 +231,8 @@ class Tally:
         """How the columns should be read instead: those in question only, to be read as text for certainty."""
         found = {}
         for j, candidates in self._candidates.items():
+            if candidates is None:
+                continue
             if j in self.reading.notations:
                 found[j] = candidates.only(self.reading.decimal) or self.reading.plain
             elif j in self._odd and (likely := candidates.only(self.reading.decimal) or candidates.first()):

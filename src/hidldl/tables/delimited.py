@@ -282,7 +282,7 @@ def _without_beginning(blocks: Iterator[bytes], start: int) -> Iterator[bytes]:
 def _how_well_it_divides(sample: bytes, delimiter: str, rows: HeaderRows | None) -> float:
     """How many more fields than one the header has, times the share of the records below that have as many."""
     records = _cut(sample, delimiter, last=True)
-    if records.blank().all():
+    if records.blank().all() or records.n_fields.max() == 1:
         return 0
     _, last = _place_of_header(records, delimiter, rows)
     n_fields = records.n_fields[last:][~records.blank()[last:]]
@@ -297,7 +297,9 @@ def _place_of_header(records: _Records, delimiter: str, rows: HeaderRows | None)
     n_fields = records.n_fields[filled]
     # A title is short, and what is wide below it is the table.
     shown = takewhile(lambda i: records.lengths[i] <= LONGEST_NAME, filled[: MOST_TITLES + 1].tolist())
-    n_titles = count_titles(records.fields(i, delimiter) for i in shown)
+    first_rows = [records.fields(i, delimiter) for i in shown]
+    has_title = bool(first_rows) and sum(cell.strip() != "" for cell in first_rows[0]) < 2
+    n_titles = count_titles(first_rows) if has_title else 0
     if n_titles and (n_fields[n_titles:] == n_fields[n_titles]).mean() <= 0.5:
         n_titles = 0
     return int(filled[n_titles]), int(filled[n_titles])

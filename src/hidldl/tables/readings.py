@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.tables.blocks import MOSTLY, Block, Sums
-from hidldl.tables.words import TOTAL_WORDS, families, goes_on, is_feature_name, label_group, name_points, words
+from hidldl.tables.words import TOTAL_WORDS, families, goes_on, is_feature_name, label_groups, name_points, words
 
 MOST_SCATTERED = 200
 """Columns among which labels are looked for that are not next to each other."""
@@ -108,6 +108,10 @@ class Candidates:
         return np.array(families(self.names), dtype=np.str_)
 
     @cached_property
+    def groups(self) -> NDArray[np.str_]:
+        return np.array(label_groups(self.names), dtype=np.str_)
+
+    @cached_property
     def gaps(self) -> BoolArray:
         return np.isnan(self.cells)
 
@@ -193,7 +197,7 @@ class Candidates:
             places = np.flatnonzero((self.families == name) & usable)
             if (np.diff(places) > 1).any():
                 yield places
-        labels = np.array([label_group(name) != "" for name in self.names])
+        labels = self.groups != ""
         if labels.any():
             yield np.flatnonzero(labels & usable)
 
@@ -239,7 +243,7 @@ class Candidates:
 
     def _count_readings(self) -> list[Reading]:
         """Counts called as labels are, and counts next to each other, with zeros or without."""
-        called = np.array([label_group(name) for name in self.names])
+        called = self.groups
         groups = [{*np.flatnonzero((called == name) & self.counts).tolist()} for name in sorted({*called} - {""})]
         # Of labels with names of their own, some may have a name that is not known: then there are two readings.
         likely = self.counts & (self._have_zeros | (called == "value"))
@@ -255,7 +259,7 @@ class Candidates:
         has_gaps = np.asarray(self.gaps.any(axis=0))
         kinds = []
         for place in places:
-            group, name = label_group(self.names[place]), str(self.families[place])
+            group, name = str(self.groups[place]), str(self.families[place])
             is_family = sizes[name] > 1 or is_feature_name(self.names[place])
             kinds.append(("" if group == "value" else group or (name if is_family else ""), has_gaps[place]))
         cuts = [i for i in range(1, len(places)) if kinds[i] != kinds[i - 1] or places[i] != places[i - 1] + 1]

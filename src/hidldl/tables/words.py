@@ -91,6 +91,11 @@ def label_group(name: str) -> str:
     return common or ("value" if not VALUE_WORDS.isdisjoint(parts) else "")
 
 
+def label_groups(names: Sequence[str]) -> list[str]:
+    """`label_group` of each name."""
+    return [label_group(name) for name in names]
+
+
 def goes_on(block: Sequence[str], others: Sequence[str]) -> bool:
     """Whether the family of names of a block has others beyond: then names do not tell where the block ends."""
     every = families([*block, *others])
