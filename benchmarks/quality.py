@@ -11,7 +11,8 @@ stopped. --render writes what is there, and says in the tables what is missing.
 import argparse
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,7 +22,7 @@ from provenance import provenance, write_markdown
 
 from hidldl import MEASURES
 from hidldl.experiments.paper import ALPHAS, FIGURES, METHODS, TABLES, contender, published_results
-from hidldl.experiments.protocol import Contender, Experiment
+from hidldl.experiments.protocol import Contender, Experiment, Setting
 from hidldl.experiments.reproduce import ALL_FIGURES, needed_experiments, write
 from hidldl.experiments.runner import run
 from hidldl.experiments.store import Store
@@ -50,18 +51,31 @@ VARIANTS = (
 BY_ALPHA = tuple(contender("hidldl", alpha=alpha, title=f"2^{int(np.log2(alpha))}") for alpha in ALPHAS)
 
 
-def experiment(rate: float, contenders: tuple[Contender, ...], datasets: Sequence[str], setting: str) -> Experiment:
-    return Experiment("quality", setting, tuple(datasets), (rate,), contenders, REPETITIONS)  # type: ignore[arg-type]
-
-
-def experiments(datasets: Sequence[str]) -> dict[str, Experiment]:
-    """What the tables need beyond the paper's evaluation, in the order in which it matters."""
-    return {
-        "50": experiment(0.5, (*METHODS, RESTORED, RELATIVE, AUTO, *VARIANTS), datasets, "recovery"),
-        "alpha": experiment(0.5, BY_ALPHA, datasets, "recovery"),
-        "80": experiment(0.8, (*METHODS, RELATIVE, AUTO), datasets, "recovery"),
-        "predictive": experiment(0.5, (*METHODS, OWN_PREDICTIONS), datasets, "predictive"),
+def experiments(datasets: Sequence[str], repetitions: int = REPETITIONS) -> dict[str, Experiment]:
+    """What the tables need beyond the paper's evaluation."""
+    parts: dict[str, tuple[Setting, float, tuple[Contender, ...]]] = {
+        "50": ("recovery", 0.5, (*METHODS, RESTORED, RELATIVE, AUTO, *VARIANTS)),
+        "alpha": ("recovery", 0.5, BY_ALPHA),
+        "80": ("recovery", 0.8, (*METHODS, RELATIVE, AUTO)),
+        "predictive": ("predictive", 0.5, (*METHODS, OWN_PREDICTIONS)),
     }
+    return {
+        name: Experiment("quality", setting, tuple(datasets), (rate,), contenders, repetitions)
+        for name, (setting, rate, contenders) in parts.items()
+    }
+
+
+def run_all(store: Store, datasets: tuple[str, ...], jobs: int) -> None:
+    """Half hidden first, since most tables show it; then mask by mask all tables, then mask by mask all figures."""
+    half = [experiments(datasets)["50"], experiments(datasets)["alpha"]]
+    phases = [half]
+    for figures in ((), tuple(FIGURES)):
+        for repetitions in range(1, REPETITIONS + 1):
+            more = needed_experiments(tuple(TABLES), figures, repetitions, datasets)
+            phases.append([*experiments(datasets, repetitions).values(), *more])
+    with shown() as progress:
+        for phase in phases:
+            run(phase, store, n_jobs=jobs, progress=progress)
 
 
 def by_repetition(results: pd.DataFrame, measure: str, methods: Sequence[str]) -> pd.DataFrame:
@@ -117,6 +131,11 @@ def paper_figure(measure: str, dataset: str, method: str) -> tuple[float, float]
     return float(chosen["mean"]), float(chosen["std"])
 
 
+def method_tables(results: pd.DataFrame, datasets: Sequence[str]) -> str:
+    methods = (*COMPARED, *(c.title for c in VARIANTS))
+    return "\n\n".join(method_table(method, results, datasets) for method in methods)
+
+
 def method_table(method: str, results: pd.DataFrame, datasets: Sequence[str]) -> str:
     """A compared method beside the paper, in both measures that the paper has in full."""
     lines = [
@@ -151,7 +170,7 @@ def _counts(counts: dict[str, int], total: int) -> str:
     return " and ".join(f"{count} of {total} in {measure.capitalize()}" for measure, count in counts.items())
 
 
-def quotient_table(results: pd.DataFrame, ours: str, theirs: str, datasets: Sequence[str]) -> str:
+def quotient_table(results: pd.DataFrame, datasets: Sequence[str], *, ours: str, theirs: str) -> str:
     """Errors of one method over those of another; for measures where higher is better, 1 minus the measure."""
     quotients, masks = {}, {}
     for measure in FIVE:
@@ -180,24 +199,25 @@ def interval_table(results: pd.DataFrame, datasets: Sequence[str]) -> str:
     return with_gaps("\n".join(lines), held.size(), datasets)
 
 
-def tables(store: Store, datasets: Sequence[str]) -> dict[str, Callable[[], str]]:
-    """Every table by the name of its file, as a function that makes it."""
-    results = {name: store.results([part]) for name, part in experiments(datasets).items()}
-    made: dict[str, Callable[[], str]] = {
-        "paper_chebyshev.md": lambda: beside_the_paper(results["50"], datasets),
-        "alpha.md": lambda: by_alpha(results["alpha"], datasets),
-        "paper_methods.md": lambda: "\n\n".join(
-            method_table(method, results["50"], datasets) for method in (*COMPARED, *(c.title for c in VARIANTS))
-        ),
-        "bayes_predictive.md": lambda: quotient_table(results["predictive"], OWN_PREDICTIONS.title, ORACLE, datasets),
+def tables(store: Store, datasets: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Every table by the name of its file, of what there is."""
+    beside = {"oracle": (BAYES, ORACLE), "meanfill": (BAYES, FILL), "relative": (RELATIVE.title, FILL)}
+    makers: dict[str, tuple[str, Callable[[pd.DataFrame, Sequence[str]], str]]] = {
+        "paper_chebyshev.md": ("50", beside_the_paper),
+        "alpha.md": ("alpha", by_alpha),
+        "paper_methods.md": ("50", method_tables),
+        **{f"bayes_intervals_{percent}.md": (percent, interval_table) for percent in ("50", "80")},
+        **{
+            f"bayes_{name}_{percent}.md": (percent, partial(quotient_table, ours=ours, theirs=theirs))
+            for name, (ours, theirs) in beside.items()
+            for percent in ("50", "80")
+        },
+        "bayes_predictive.md": ("predictive", partial(quotient_table, ours=OWN_PREDICTIONS.title, theirs=ORACLE)),
     }
-    for percent in ("50", "80"):
-        of = results[percent]
-        made[f"bayes_oracle_{percent}.md"] = lambda of=of: quotient_table(of, BAYES, ORACLE, datasets)  # type: ignore[misc]
-        made[f"bayes_meanfill_{percent}.md"] = lambda of=of: quotient_table(of, BAYES, FILL, datasets)  # type: ignore[misc]
-        made[f"bayes_relative_{percent}.md"] = lambda of=of: quotient_table(of, RELATIVE.title, FILL, datasets)  # type: ignore[misc]
-        made[f"bayes_intervals_{percent}.md"] = lambda of=of: interval_table(of, datasets)  # type: ignore[misc]
-    return made
+    results = {name: store.results([part]) for name, part in experiments(datasets).items()}
+    for file, (part, make) in makers.items():
+        if len(results[part]):
+            yield file, make(results[part], datasets)
 
 
 def write_paper(store: Store, folder: Path, datasets: Sequence[str]) -> None:
@@ -220,12 +240,8 @@ def main() -> None:
     arguments = parser.parse_args()
     store, datasets = Store(arguments.store), tuple(arguments.datasets)
     if not arguments.render:
-        needed = [*experiments(datasets).values()]
-        needed += needed_experiments(tuple(TABLES), tuple(FIGURES), REPETITIONS, datasets)
-        with shown() as progress:
-            run(needed, store, n_jobs=arguments.jobs, progress=progress)
-    for name, make in tables(store, datasets).items():
-        text = make()
+        run_all(store, datasets, arguments.jobs)
+    for name, text in tables(store, datasets):
         print(f"{name}\n\n{text}\n")
         if arguments.write:
             write_markdown(arguments.write / name, text)
