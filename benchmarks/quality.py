@@ -220,12 +220,31 @@ def tables(store: Store, datasets: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield file, make(results[part], datasets)
 
 
+def gaps_in_the_paper(store: Store, datasets: tuple[str, ...]) -> str:
+    """Which tables and figures of the paper's evaluation have fewer masks than they should, and where."""
+    lines = []
+    for part in needed_experiments(tuple(TABLES), tuple(FIGURES), REPETITIONS, datasets):
+        results = store.results([part])
+        finished = results[results["status"] == "done"].groupby(["dataset", "rate", "repetition"])["key"].nunique()
+        masks = (finished == len(part.contenders)).groupby(["dataset", "rate"]).sum()
+        missing = [
+            f"{name} {100 * rate:.0f} %: {masks.get((name, rate), 0)}"
+            for name in part.datasets
+            for rate in part.rates
+            if masks.get((name, rate), 0) < REPETITIONS
+        ]
+        if missing:
+            lines.append(f"{part.name}, {part.setting}, fewer than {REPETITIONS} masks: {', '.join(missing)}.")
+    return "\n\n".join(lines)
+
+
 def write_paper(store: Store, folder: Path, datasets: Sequence[str]) -> None:
     """What the site shows of ``hidldl reproduce --all``, with its provenance."""
     options = {"tables": tuple(TABLES), "figures": ALL_FIGURES, "repetitions": REPETITIONS, "datasets": tuple(datasets)}
     with TemporaryDirectory() as everything:
         write(store, Path(everything), command="hidldl reproduce --all", **options)  # type: ignore[arg-type]
-        write_markdown(folder / "results.md", (Path(everything) / "results.md").read_text(encoding="utf-8"))
+        text = (Path(everything) / "results.md").read_text(encoding="utf-8")
+        write_markdown(folder / "results.md", f"{text.rstrip()}\n\n{gaps_in_the_paper(store, tuple(datasets))}")
         for picture in Path(everything).glob("*.svg"):
             shutil.copy(picture, folder)
 

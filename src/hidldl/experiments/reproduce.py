@@ -68,11 +68,13 @@ def draw(number: str, store: Store, repetitions: int, datasets: tuple[str, ...] 
     figure: PaperFigure = FIGURES[number]
     (experiment,) = figure.experiments(repetitions, datasets)
     results = store.results([experiment])
-    if results.empty:
+    of_ours = set(results.query("method == @OURS and status == 'done'")["dataset"])
+    drawn = [name for name in experiment.datasets if name in of_ours]
+    if not drawn:
         return None
     if number == "3":
-        return alpha_figure(results, figure.measure, experiment.datasets, OURS, "IncomLDL")
-    return rate_figure(results, figure.measure, experiment.datasets, [c.title for c in figure.contenders])
+        return alpha_figure(results, figure.measure, drawn, OURS, "IncomLDL")
+    return rate_figure(results, figure.measure, drawn, [contender.title for contender in figure.contenders])
 
 
 def reproduce(
