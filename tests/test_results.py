@@ -89,7 +89,6 @@ def figures():
         **dict.fromkeys((RESULTS / "paper").glob("table-*.md"), paper_figures),
         RESULTS / "paper_chebyshev.md": beside_paper_figures,
         RESULTS / "paper_methods.md": method_figures,
-        ROOT / "README.md": lambda text: beside_paper_figures(text.partition("BayesHidLDL` needs no oracle")[0]),
     }
     for path, reader in readers.items():
         for key, value in reader(path.read_text(encoding="utf-8")):
