@@ -432,6 +432,9 @@ def test_a_result_beside_the_table_has_its_format(run):
         plain_run("recover", name, "--method", "meanfill", "--labels", ",".join(NAMES))
         stem, _, suffix = name.partition(".")
         assert Path(f"{stem}.recovered.{suffix}").is_file()
+    plain_run("recover", "faces.csv", "--method", "meanfill", "--report", "page.html")
+    assert Path("faces.recovered.csv").is_file()
+    assert Path("page.html").is_file()
     assert "nothing to write" in CliRunner().invoke(main, ["recover", "-"], input="x\n").stderr
 
 

@@ -232,8 +232,8 @@ def _suffixes(path: Path) -> tuple[str, str]:
 
 
 def checked_targets(word: str, table: Path, *paths: Path | None, reads: tuple[Path, ...] = ()) -> Targets:
-    """Targets that can be written; a file beside the table, with a word in its name, if none is named."""
-    if not any(paths) and str(table) != "-":
+    """Targets that can be written; the output is a file beside the table, with a word in its name, if none is named."""
+    if paths[0] is None and str(table) != "-":
         paths = (beside(table, word), *paths[1:])
     targets = Targets(*paths)
     targets.check(table, *reads)
