@@ -57,7 +57,9 @@ def recovery_figure(
         ax.set_title(name, fontsize=10)
         if column == 0:
             ax.set_ylabel("share")
-            ax.legend(frameon=False, fontsize=8)
+    # Below everything, where it covers no bar.
+    legend = figure.axes[0].get_legend_handles_labels()
+    figure.legend(*legend, loc="outside lower center", ncols=5, frameon=False, fontsize=8)
     ax = figure.add_subplot(grid[1, :])
     colors = [RECOVERED_COLOR if name == list(errors)[-1] else MUTED_COLOR for name in errors]
     bars = ax.barh(list(errors), list(errors.values()), color=colors)
