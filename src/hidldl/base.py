@@ -283,12 +283,12 @@ class Recoverer(ResultDisplay, DistributionEstimator):
     def _intervals(
         self, new: NewRows | None, level: float, n_draws: int
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Bounds of shares and of hidden masses, for methods that have intervals."""
-        raise NotImplementedError
+        """Bounds of shares and of hidden masses; a method with ``has_intervals`` defines it."""
+        raise NotImplementedError(f"{self.method_name} has has_intervals set, but does not define _intervals.")
 
     def _sample(self, new: NewRows | None, n_samples: int, seed: int) -> FloatArray:
-        """Tables drawn from the posterior, for methods that have intervals."""
-        raise NotImplementedError
+        """Tables drawn from the posterior; a method with ``has_intervals`` defines it."""
+        raise NotImplementedError(f"{self.method_name} has has_intervals set, but does not define _sample.")
 
     def _interval(self, position: int, level: float) -> tuple[FloatArray, FloatArray] | None:
         """Bounds of the shares of one row of ``fit``; None from methods without intervals."""

@@ -240,7 +240,10 @@ def find_method(name: str) -> Method:
 
 def make_recoverer(name: str, parameters: Mapping[str, Any] | None = None) -> "Recoverer":
     """The recoverer of that name with these parameters; see `Method.make`."""
-    return find_method(name).make(parameters)
+    method = find_method(name)
+    if method.role == "learner":
+        raise ValueError(f"{name} is a learner, which recovers nothing; choose from {', '.join(method_names())}.")
+    return method.make(parameters)
 
 
 def all_methods(role: Role | None = None) -> tuple[Method, ...]:
@@ -250,7 +253,8 @@ def all_methods(role: Role | None = None) -> tuple[Method, ...]:
 
 def class_named(name: str) -> Any:
     """The class of that name, if a method has it; None otherwise. Model files refer to classes by these names."""
-    owner = next((method for method in all_methods() if method.class_name == name), None)
+    # Those of this package first: they need no other package to be loaded.
+    owner = next((method for method in (*HOUSE, *registered_methods()) if method.class_name == name), None)
     return None if owner is None else owner.kind
 
 

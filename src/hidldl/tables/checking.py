@@ -11,8 +11,8 @@ from hidldl.tables.numbers import Shares
 from hidldl.tables.planning import Options, Plan
 from hidldl.tables.reading import Table
 from hidldl.tables.recovery import make_model
+from hidldl.tables.results import CHUNK_ROWS
 
-CHUNK_ROWS = 20_000
 MOST_HIDDEN = 0.8
 SELDOM = 0.01
 """A label that is observed in a smaller part of the rows is nearly never seen."""
@@ -26,6 +26,8 @@ class TableCheck:
 
     Attributes
     ----------
+    skips_bad_rows : bool
+        Whether a run would leave out rows that cannot be right.
     n_rows : int
         Rows of the table.
     plan : Plan or None
@@ -38,6 +40,7 @@ class TableCheck:
         What is implausible, but would not end a run.
     """
 
+    skips_bad_rows: bool = False
     n_rows: int = 0
     plan: Plan | None = None
     errors: list[TableError] = field(default_factory=list)
@@ -47,15 +50,15 @@ class TableCheck:
     @property
     def would_succeed(self) -> bool:
         """Whether a run with the same options would."""
-        return not self.errors and not len(self.bad_rows)
+        return not self.errors and (self.skips_bad_rows or not len(self.bad_rows))
 
 
 def check_rows(table: Table, options: Options) -> TableCheck:
     """Check every row of a table as a run would read it."""
-    check = TableCheck()
+    check = TableCheck(skips_bad_rows=options.skip_bad_rows)
     try:
         make_model(options)
-        check.n_rows = len(table.scan()) and table.n_rows
+        check.n_rows = table.n_rows
         check.plan = plan = Plan.of(table, options)
     except TableError as error:
         check.errors.append(error)
@@ -76,7 +79,7 @@ def check_rows(table: Table, options: Options) -> TableCheck:
         check.errors.append(error)
     if not counts.n_labelled:
         check.errors.append(TableError(f"no row of {table.name} has a label that can be right", Remedy("labels")))
-    check.warnings = counts.warnings(plan, options)
+    check.warnings = counts.warnings(plan.roles.labels)
     return check
 
 
@@ -96,25 +99,22 @@ class _Counts:
         self.n_observed += observed[labelled].sum(axis=0)
         self.hashes.append(pd.util.hash_pandas_object(rows, index=False).to_numpy())
 
-    def warnings(self, plan: Plan, options: Options) -> list[str]:
-        labels = plan.roles.labels
+    def warnings(self, labels: tuple[str, ...]) -> list[str]:
         rows = max(self.n_labelled, 1)
-        found = []
+        warnings = []
         if self.n_single > SINGLE * rows:
-            found.append(
+            warnings.append(
                 f"{self.n_single:,} of {rows:,} rows have one positive label only: are they classes, not shares?"
             )
         if self.n_labelled < len(labels):
-            found.append(f"there are fewer rows with labels ({self.n_labelled:,}) than labels ({len(labels)})")
+            warnings.append(f"there are fewer rows with labels ({self.n_labelled:,}) than labels ({len(labels)})")
         hidden = 1 - self.n_observed.sum() / (rows * len(labels))
         if hidden > MOST_HIDDEN:
-            found.append(f"{hidden:.0%} of the label cells are hidden: little is left to learn from")
+            warnings.append(f"{hidden:.0%} of the label cells are hidden: little is left to learn from")
         for label, n_observed in zip(labels, self.n_observed, strict=True):
             if 0 < n_observed < SELDOM * rows:
-                found.append(f"label {label!r} is observed in {n_observed:,} of {rows:,} rows only")
+                warnings.append(f"label {label!r} is observed in {n_observed:,} of {rows:,} rows only")
         n_twice = self.n_rows - len(np.unique(np.concatenate(self.hashes))) if self.hashes else 0
         if n_twice:
-            found.append(f"{n_twice:,} rows are the same as others, labels and features alike")
-        if not plan.roles.numbers and not plan.roles.categories:
-            found.append("there are no features: rows are recovered from their labels alone")
-        return found
+            warnings.append(f"{n_twice:,} rows are the same as others, labels and features alike")
+        return warnings

@@ -128,28 +128,67 @@ def recover_table(
     2   40  0.62  0.21   0.17         0.17
     3   50  0.57  0.26   0.17         0.57
     """
-    options = Options(
-        labels,
-        features,
-        id,
-        hidden,
-        normalise,
-        method,
-        parameters or {},
-        intervals,
-        random_state,
-        n_jobs,
-        skip_bad_rows,
+    table, options, notes = understand(
+        source,
+        item=item,
+        label=label,
+        annotator=annotator,
+        shown=shown,
+        features_from=features_from,
+        reading={"kind": kind, "sheet": sheet, "header_row": header_row, "name": name},
+        options=Options(
+            labels=labels,
+            features=features,
+            row_names=id,
+            hidden=hidden,
+            normalise=normalise,
+            method=method,
+            parameters=parameters or {},
+            level=intervals,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            skip_bad_rows=skip_bad_rows,
+        ),
     )
-    table = as_table(source, kind=kind, sheet=sheet, header_row=header_row, name=name)
-    columns = (item, label, annotator) if item and label else None if labels else guess_vote_columns(table)
+    result = recover_rows(table, options, progress)
+    return replace(result, notes=[*notes, *result.notes])
+
+
+def understand(
+    source: Any,
+    options: Options,
+    *,
+    item: str | None = None,
+    label: str | None = None,
+    annotator: str | None = None,
+    shown: str | None = None,
+    features_from: Any = None,
+    reading: Mapping[str, Any],
+) -> tuple[Table, Options, tuple[str, ...]]:
+    """The table with a row per item that a source holds, the options for it, and notes; votes are counted."""
+    table = as_table(source, **reading)
+    columns = (item, label, annotator) if item and label else _vote_columns(table, options)
     if columns is None:
-        return recover_rows(table, options, progress)
-    features_table = None if features_from is None else as_table(features_from)
-    votes = count_votes(table, *columns, shown=shown, features=features_table)
-    options = replace(options, labels=list(votes.labels), row_names=votes.item, normalise=True)
-    result = recover_rows(table_of(votes.frame, table.name), options, progress)
-    return replace(result, notes=[*votes.notes, *result.notes])
+        return table, options, ()
+    votes = count_votes(
+        table, *columns, shown=shown, features=None if features_from is None else as_table(features_from)
+    )
+    # A label that could be chosen and got no vote is a true zero; nobody knows that where it is not told.
+    hidden = ("empty" if shown else "empty,zero") if options.hidden == "auto" else options.hidden
+    counted = replace(options, labels=list(votes.labels), row_names=votes.item, normalise=True, hidden=hidden)
+    return table_of(votes.frame, table.name), counted, votes.notes
+
+
+def _vote_columns(table: Table, options: Options) -> tuple[str, str, str | None] | None:
+    """The columns of votes in a table that looks like a long one and shows no labels otherwise."""
+    columns = None if options.labels else guess_vote_columns(table)
+    if columns is None:
+        return None
+    try:
+        Plan.of(table, options)
+    except TableError:
+        return columns
+    return None
 
 
 def as_table(source: Any, *, name: str | None = None, **reading: Any) -> Table:
@@ -209,8 +248,8 @@ def _recover_planned(
         notes.append(f"{len(faults):,} rows are left out: their labels cannot be right")
     progress(READ, 1, "choosing parameters and fitting")
     _fit(model, part, table.name, progress)
-    whole = None if is_sampled else part
-    return RecoveredTable(table, plan, reader, model, notes, options.level, whole, rows, FITTED, started, faults)
+    whole, as_read = (None, None) if is_sampled else (part, rows)
+    return RecoveredTable(table, plan, reader, model, notes, options.level, whole, as_read, FITTED, started, faults)
 
 
 def make_model(options: Options) -> Recoverer:

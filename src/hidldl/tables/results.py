@@ -25,6 +25,7 @@ from hidldl.tables.numbers import NumberReader, Part
 from hidldl.tables.planning import Plan
 from hidldl.tables.reading import Table
 from hidldl.tables.rows import Keep, Layout, RecoveredRows, Unit
+from hidldl.tables.sources import quoted, quoted_list
 from hidldl.tables.writing import Targets, open_writer
 
 CHUNK_ROWS = 20_000
@@ -118,9 +119,8 @@ class RecoveredTable:
         if group is None:
             return None
         if group not in self.table.columns:
-            raise TableError(
-                f"{self.table.name} has no column {group!r}; its columns are {', '.join(self.table.columns)}."
-            )
+            known = quoted_list(self.table.columns)
+            raise TableError(f"{self.table.name} has no column {quoted(group)} to group by; its columns are {known}.")
         if group == self.plan.roles.row_names or rows.as_read is None:
             return rows.row_names
         return rows.as_read[group].fillna("").astype(str).to_numpy(object)
@@ -129,9 +129,6 @@ class RecoveredTable:
     def bad_rows(self) -> pd.DataFrame:
         """The rows that were left out, with the reason for each."""
         return pd.DataFrame({"row": self.faults.index, "reason": self.faults.to_numpy()})
-
-    def _bad_rows(self) -> pd.DataFrame:
-        return self.bad_rows
 
     def _by_name(self, of: Any, level: float | None = None) -> pd.DataFrame:
         pieces = list(self.pieces(level=level))
@@ -267,7 +264,10 @@ class RecoveredTable:
                 bounds = (rows.low, rows.high)
                 summarizer.add(rows.row_names, rows.D_obs, rows.observed, rows.distributions, *bounds, groups)
             summary = summarizer.finish()
-            for path, table in ((targets.reannotate, summary.reannotation.frame), (targets.bad_rows, self._bad_rows)):
+            for path, table in (
+                (targets.reannotate, summary.reannotation.frame),
+                (targets.bad_rows, lambda: self.bad_rows),
+            ):
                 if path is not None:
                     stack.enter_context(open_writer(path, places[path])).write(table())
             if targets.report is not None:
@@ -305,7 +305,9 @@ class RecoveredTable:
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
-        return f"<ul>{notes}</ul>{self.frame.head(10).to_html(border=0)}"
+        # The first piece only: a long table is not completed for ten rows of it.
+        first = next(self.pieces()).frame(self.layout())
+        return f"<ul>{notes}</ul>{first.head(10).to_html(border=0)}"
 
 
 def _even(chunks: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from hidldl.errors import Remedy, TableError
+from hidldl.errors import TableError
 from hidldl.tables.reading import Table
-from hidldl.tables.sources import quoted
+from hidldl.tables.sources import quoted, quoted_list
 
 ITEMS = ("task", "item", "item_id", "task_id", "image", "image_id", "text_id", "document", "sample", "example", "id")
 ANNOTATORS = ("worker", "annotator", "rater", "user", "worker_id", "annotator_id", "rater_id", "coder", "judge")
@@ -74,7 +73,8 @@ def count_votes(
     """
     for name in (item, label, annotator, shown):
         if name is not None and name not in table.columns:
-            raise TableError(f"{table.name} has no column {quoted(name)}; its columns are {', '.join(table.columns)}.")
+            names = quoted_list(table.columns)
+            raise TableError(f"{table.name} has no column {quoted(name)}; its columns are {names}.")
     texts = [name for name in (item, label, annotator, shown) if name is not None]
     rows = table.read(as_text=texts).dropna(subset=[item])
     votes = _one_label_each(rows, label, [item, *([annotator] if annotator else [])])
@@ -133,10 +133,9 @@ def _known_of_items(
         return known
     if item not in features.columns:
         raise TableError(
-            f"{features.name} has no column {quoted(item)}, by which it could be joined with {name}", Remedy("id")
+            f"{features.name} has no column {quoted(item)}, by which it could be joined with {name}; rename one."
         )
     more = features.read(as_text=[item]).drop_duplicates(item).set_index(item)
-    absent = int(np.sum(~known.index.isin(more.index)))
-    if absent == len(known):
+    if not known.index.isin(more.index).any():
         raise TableError(f"no item of {name} is in {features.name}; are both named by {quoted(item)}?")
     return known.join(more[[column for column in more if column not in known]])
