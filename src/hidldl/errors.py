@@ -11,7 +11,6 @@ from typing import NamedTuple
 PYTHON_WORDS = {
     "labels": "name the label columns by labels=",
     "drop label": "leave it out of labels=",
-    "features": "name the feature columns by features=",
     "id": "name the column by id=",
     "hidden=none": 'pass hidden="none"',
     "hidden=zero": 'pass hidden="zero"',
@@ -20,7 +19,6 @@ PYTHON_WORDS = {
     "no intervals": "leave out intervals=",
     "bayes": 'pass method="bayes"',
     "output": "name a file to write",
-    "sheet": "name it by sheet=",
     "skip": "pass skip_bad_rows=True",
 }
 """What each remedy is called in Python; the shell and the page have the same keys."""

@@ -6,7 +6,7 @@ hidden; without NaN, a zero is. A true, annotated zero is an observed entry.
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -39,11 +39,10 @@ class ObservedRows:
     observed: BoolArray
     frame: pd.DataFrame | None
 
-    label_names: "pd.Index[Any] | None" = field(init=False)
-    """The labels' names, where the rows came in a DataFrame."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "label_names", None if self.frame is None else self.frame.columns)
+    @property
+    def label_names(self) -> "pd.Index[Any] | None":
+        """The labels' names, where the rows came in a DataFrame."""
+        return None if self.frame is None else self.frame.columns
 
     def like_input(self, *values: npt.NDArray[Any]) -> list[Any]:
         """Arrays of n × m, or of one value per row, in the container that the rows came in."""

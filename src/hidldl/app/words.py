@@ -3,7 +3,6 @@
 WORDS = {
     "labels": "give them the role “Label”",
     "drop label": "give it the role “Leave out”",
-    "features": "give them the role “Feature”",
     "id": "choose a column that names the rows",
     "hidden=none": "choose “(none is hidden)” for hidden labels",
     "hidden=zero": "choose “0” for hidden labels",
@@ -12,6 +11,5 @@ WORDS = {
     "no intervals": "leave out the intervals",
     "bayes": "choose BayesHidLDL",
     "output": "choose what to download",
-    "sheet": "choose a sheet",
     "skip": "correct the row in the table",
 }

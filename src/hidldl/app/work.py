@@ -25,24 +25,11 @@ def recover(request: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def predict(request: dict[str, Any]) -> dict[str, Any]:
-    """Complete a table with a saved model."""
-    from hidldl.tables.prediction import predict_table
-
-    result = predict_table(Path(request["path"]), request["model"], **request["options"], n_jobs=-1)
-    result.write(**request["files"], command=request["command"], progress=_print_step)
-    return {}
-
-
 def _overview(request: dict[str, Any]) -> dict[str, Any]:
     return overview(Path(request["path"]), request["name"], request["sheet"])
 
 
-ACTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "overview": _overview,
-    "recover": recover,
-    "predict": predict,
-}
+ACTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {"overview": _overview, "recover": recover}
 
 
 def main() -> None:

@@ -1,15 +1,12 @@
 """``hidldl predict``: a saved model on another table."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from hidldl.cli.recover import command_line, table_options
 from hidldl.cli.terminal import one_line_errors, progress_on, report_results
-
-if TYPE_CHECKING:
-    from hidldl.tables.rows import Keep, Unit
 
 
 @click.command()
@@ -30,13 +27,10 @@ def predict(
     header_row: str | None,
     level: float | None,
     report: Path | None,
-    keep: "Keep",
-    unit: "Unit | None",
-    full_precision: bool,
-    flags: bool,
     jobs: int,
     progress: str,
     quiet: bool,
+    **layout: Any,
 ) -> None:
     """Predict the distributions of the rows of TABLE with a model that 'hidldl recover --model' saved.
 
@@ -61,15 +55,6 @@ def predict(
             sheet=sheet,
             header_row=header_row,
         )
-        summary = result.write(
-            targets.output,
-            report=targets.report,
-            keep=keep,
-            unit=unit,
-            full_precision=full_precision,
-            flags=flags,
-            command=command_line(),
-            progress=show,
-        )
+        summary = result.write(**targets.named(), **layout, command=command_line(), progress=show)
     if not quiet:
         report_results(result.notes, summary, targets)

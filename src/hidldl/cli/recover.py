@@ -4,8 +4,9 @@ import json
 import shlex
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,12 +14,7 @@ from hidldl.cli.terminal import echo_wrapped, one_line_errors, progress_on, repo
 from hidldl.errors import Remedy, TableError
 from hidldl.methods import method_names
 
-if TYPE_CHECKING:
-    from hidldl.tables.rows import Keep, Unit
-
 MOST_LISTED = 40
-OPTION_NAMES = ("labels", "features", "id", "hidden", "normalise", "method", "parameters", "intervals")
-"""What a check asks for, in the order of `Options`."""
 PROGRESS = ["auto", "bar", "json", "none"]
 
 
@@ -150,13 +146,10 @@ def recover(
     header_row: str | None,
     level: float | None,
     report: Path | None,
-    keep: "Keep",
-    unit: "Unit | None",
-    full_precision: bool,
-    flags: bool,
     jobs: int,
     progress: str,
     quiet: bool,
+    **layout: Any,
 ) -> None:
     """Recover the hidden labels of TABLE: CSV, TSV, Parquet or Excel; - is standard input.
 
@@ -167,69 +160,55 @@ def recover(
     complete, and how much of each row was hidden; what was observed keeps its proportions.
     """
     with one_line_errors(), progress_on(progress) as show:
-        reading: dict[str, Any] = {"kind": kind, "sheet": sheet, "header_row": header_row, "name": name}
         asked: dict[str, Any] = {
             "labels": labels,
             "features": features,
-            "id": False if no_id else row_names,
             "hidden": hidden,
             "normalise": normalise,
             "method": method,
             "parameters": parameters,
-            "intervals": level,
             "random_state": seed,
             "n_jobs": jobs,
             "skip_bad_rows": skip_bad_rows,
-            "item": item,
-            "label": label,
-            "annotator": annotator,
-            "shown": shown_labels,
-            "features_from": features_from,
         }
+        votes: dict[str, Any] = {"item": item, "label": label, "annotator": annotator, "shown": shown_labels}
+        votes["features_from"] = features_from
+        reading: dict[str, Any] = {"kind": kind, "sheet": sheet, "header_row": header_row, "name": name}
+        namer: Any = False if no_id else row_names
         if check:
-            _check(table, asked, reading)
+            _check(table, {**asked, "row_names": namer, "level": level}, votes, reading)
             return
         from hidldl.tables.recovery import recover_table
         from hidldl.tables.writing import beside, checked_targets
 
         bad_rows = beside(table, "bad_rows") if skip_bad_rows and str(table) != "-" else None
-        targets = checked_targets("recovered", table, output, report, model, reannotate)
-        result = recover_table(table, **asked, **reading, progress=show)
+        targets = checked_targets("recovered", table, output, report, model, reannotate, bad_rows)
+        result = recover_table(table, **asked, id=namer, intervals=level, **votes, **reading, progress=show)
+        if not len(result.faults):
+            targets = replace(targets, bad_rows=None)
         summary = result.write(
-            targets.output,
-            report=targets.report,
-            model=targets.model,
-            reannotate=targets.reannotate,
-            bad_rows=bad_rows,
-            group=group,
-            most_rows=most_rows,
-            keep=keep,
-            unit=unit,
-            full_precision=full_precision,
-            flags=flags,
-            command=command_line(),
-            progress=show,
+            **targets.named(), group=group, most_rows=most_rows, **layout, command=command_line(), progress=show
         )
     if not quiet:
         report_results(result.notes, summary, targets)
 
 
-def _check(path: Path, asked: dict[str, Any], reading: dict[str, Any]) -> None:
+def _check(path: Path, asked: dict[str, Any], votes: dict[str, Any], reading: dict[str, Any]) -> None:
     """Print how the table is understood and what is wrong with it; end with 2 if a run would not succeed."""
     from hidldl.tables.checking import check_rows
     from hidldl.tables.planning import Options
-    from hidldl.tables.recovery import as_table
+    from hidldl.tables.recovery import understand
 
-    options = Options(*(asked[name] for name in OPTION_NAMES))
-    with as_table(path, **reading) as table:
-        check = check_rows(table, options)
+    table, options, notes = understand(path, Options(**asked), **votes, reading=reading)
+    check = check_rows(table, options)
+    table.close()
     if check.plan is not None:
         roles = check.plan.roles
         click.echo(f"{table.name}: {check.n_rows:,} rows")
         for title, names in (("labels", roles.labels), ("numbers", roles.numbers), ("categories", roles.categories)):
             more = f", and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
             echo_wrapped(f"{title} ({len(names)}): {', '.join(names[:MOST_LISTED]) or 'none'}{more}")
-        for note in check.plan.notes:
+        for note in (*notes, *check.plan.notes):
             echo_wrapped(f"- {note}")
     for warning in check.warnings:
         echo_wrapped(f"warning: {warning}")
@@ -239,8 +218,8 @@ def _check(path: Path, asked: dict[str, Any], reading: dict[str, Any]) -> None:
     if n_bad:
         more = f"; the first {MOST_LISTED} are listed" if n_bad > MOST_LISTED else ""
         click.echo(f"{n_bad:,} of {check.n_rows:,} rows cannot be right{more}.")
-    if check.errors:
-        raise check.errors[0]
-    if n_bad:
-        raise TableError(f"{n_bad:,} rows of {table.name} cannot be right; correct them", Remedy("skip"))
-    click.echo("A run would succeed.")
+    if check.would_succeed:
+        click.echo("A run would succeed.")
+        return
+    faults = TableError(f"{n_bad:,} rows of {table.name} cannot be right; correct them", Remedy("skip"))
+    raise check.errors[0] if check.errors else faults

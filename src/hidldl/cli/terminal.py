@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 WORDS = {
     "labels": "name them with --labels",
     "drop label": "leave it out of --labels",
-    "features": "name them with --features",
     "id": "name the column with --id",
     "hidden=none": "use --hidden none",
     "hidden=zero": "use --hidden zero",
@@ -31,7 +30,6 @@ WORDS = {
     "no intervals": "leave out --intervals",
     "bayes": "use --method bayes",
     "output": "name an output file (-o recovered.csv), a --report or both",
-    "sheet": "name it with --sheet",
     "skip": "use --skip-bad-rows",
 }
 """What the shell calls each remedy of an error."""
@@ -114,10 +112,10 @@ def report_results(notes: Iterable[str], summary: "Summary", targets: "Targets")
     for note in notes:
         echo_wrapped(f"- {note}", err=True)
     click.echo(_sentence(summary), err=True)
-    files = {"result": targets.output, "report": targets.report, "model": targets.model, "list": targets.reannotate}
-    for what, path in files.items():
+    words = {"output": "result", "reannotate": "list", "bad_rows": "left out"}
+    for what, path in targets.named().items():
         if path in targets.files:
-            click.echo(f"{what + ':':8}{path}", err=True)
+            click.echo(f"{words.get(what, what) + ':':10}{path}", err=True)
 
 
 def _sentence(summary: "Summary") -> str:

@@ -241,8 +241,8 @@ class RecoveredTable:
         Summary
             What was hidden and recovered, in figures.
         """
-        lists = (reannotate, bad_rows if len(self.faults) else None)
-        targets = Targets(*(None if path is None else Path(path) for path in (output, report, model, *lists)))
+        paths = (output, report, model, reannotate, bad_rows if len(self.faults) else None)
+        targets = Targets(*(None if path is None else Path(path) for path in paths))
         layout = self.layout(keep, unit, None if full_precision else 6, flags)
         options = ListOptions(most_rows, group_name=group or "group")
         summarizer = Summarizer(self.plan.roles.labels, reannotation=options)

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -35,12 +35,15 @@ class Targets:
     model: Path | None = None
     reannotate: Path | None = None
     bad_rows: Path | None = None
-    files: list[Path] = field(init=False)
-    """All of them that are files."""
 
-    def __post_init__(self) -> None:
-        given = (self.output, self.report, self.model, self.reannotate, self.bad_rows)
-        object.__setattr__(self, "files", [path for path in given if path is not None and str(path) != "-"])
+    def named(self) -> dict[str, Any]:
+        """The paths that are named, by what they are for."""
+        return {field.name: path for field in fields(self) if (path := getattr(self, field.name)) is not None}
+
+    @property
+    def files(self) -> list[Path]:
+        """All of them that are files."""
+        return [path for path in self.named().values() if str(path) != "-"]
 
     def check(self, *inputs: Path) -> None:
         """Refuse what cannot be written, before the work and not after it."""
