@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import numpy as np
@@ -103,6 +104,18 @@ def test_an_unknown_method_or_parameter_is_named():
         find_method("magic")
     with pytest.raises(ValueError, match="meanfill has no parameter 'alpha'; its parameters are max_iter, tol"):
         find_method("meanfill").make({"alpha": 1})
+
+
+def test_a_learner_recovers_nothing():
+    with pytest.raises(ValueError, match="sabfgs is a learner, which recovers nothing; choose from bayes"):
+        methods.make_recoverer("sabfgs")
+
+
+def test_a_package_that_cannot_be_loaded_is_passed_over(monkeypatch):
+    broken = EntryPoint("broken", "no_such_package:Thing", methods.ENTRY_POINTS)
+    monkeypatch.setattr(methods, "_entry_points", lambda: (broken,))
+    with pytest.warns(UserWarning, match="the method 'broken' cannot be loaded"):
+        assert "broken" not in [method.name for method in registered_methods()]
 
 
 def test_a_registered_method_is_known_everywhere(even_fill, tmp_path):

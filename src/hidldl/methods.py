@@ -12,6 +12,8 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from hidldl.errors import warn_user
+
 if TYPE_CHECKING:
     from hidldl.base import Learner, Recoverer
 
@@ -214,10 +216,8 @@ def registered_methods() -> tuple[Method, ...]:
     """The methods of other packages and of the user, in the order in which they were added."""
     own = {method.name for method in HOUSE}
     points = {point.name: point for point in _entry_points() if point.name not in own}
-    return (
-        *(_of_entry_point(point) for point in points.values() if point.name not in _registered),
-        *_registered.values(),
-    )
+    from_packages = (_of_entry_point(point) for point in points.values() if point.name not in _registered)
+    return (*filter(None, from_packages), *_registered.values())
 
 
 def method_names(role: Role = "recoverer") -> tuple[str, ...]:
@@ -292,11 +292,15 @@ def _entry_points() -> tuple[EntryPoint, ...]:
 
 
 @cache
-def _of_entry_point(point: EntryPoint) -> Method:
-    """The method of an entry point, which names a class, or an estimator with its parameters."""
-    target = point.load()
-    estimator = target() if isinstance(target, type) else target
-    return _describe(point.name, estimator, title=type(estimator).__name__)
+def _of_entry_point(point: EntryPoint) -> Method | None:
+    """The method of an entry point, which names a class, or an estimator with its parameters; None if it is broken."""
+    try:
+        target = point.load()
+        estimator = target() if isinstance(target, type) else target
+        return _describe(point.name, estimator, title=type(estimator).__name__)
+    except Exception as error:  # a fault of another package must not stop everything else
+        warn_user(f"the method {point.name!r} cannot be loaded ({error}); update or remove the package that brings it.")
+        return None
 
 
 def _load(home: str) -> Any:

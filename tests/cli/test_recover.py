@@ -472,6 +472,7 @@ def test_bad_rows_are_left_out_and_listed_if_asked_for(run):
     frame.to_csv("bad.csv", index=False)
     result = plain_run("recover", "bad.csv", "--labels", "joy..calm", "--method", "meanfill", "--skip-bad-rows")
     assert "2 rows are left out" in result.stderr
+    assert "left out: bad.bad_rows.csv" in result.stderr
     out = pd.read_csv("bad.recovered.csv", dtype={"face": str})
     assert out["face"].tolist() == frame["face"].drop([4, 50]).tolist()
     listed = pd.read_csv("bad.bad_rows.csv")
@@ -506,6 +507,48 @@ def test_a_long_table_of_votes_becomes_shares(run):
     assert out["n_votes"].eq(6).all()
     counts = pd.crosstab(long["task"], long["label"]).reindex(out["task"])
     assert out[["anger", "fear", "joy"]].to_numpy() == pytest.approx(counts.to_numpy() / 6, abs=1e-6)
+
+
+def votes_of_six(label=("joy", "joy", "joy", "fear", "fear", "anger")):
+    long = pd.DataFrame({"task": np.repeat([f"t{i}" for i in range(30)], 6), "worker": np.tile(list("uvwxyz"), 30)})
+    return long.assign(label=np.tile(label, 30))
+
+
+def test_a_label_without_a_vote_is_hidden_unless_it_was_shown(run):
+    long = votes_of_six()
+    long.loc[long["task"] == "t3", "label"] = "joy"
+    empty = pd.DataFrame({"task": ["none"], "worker": ["u"]})  # an item without votes changes nothing for the others
+    for table in (long, pd.concat([long, empty])):
+        table.to_csv("votes.csv", index=False)
+        plain_run("recover", "votes.csv", "--method", "meanfill")
+        out = pd.read_csv("votes.recovered.csv").set_index("task")
+        assert out.loc["t3", "joy"] < 1
+    long.assign(choices="joy;fear;anger").to_csv("votes.csv", index=False)
+    plain_run("recover", "votes.csv", "--method", "meanfill", "--shown", "choices")
+    assert pd.read_csv("votes.recovered.csv").set_index("task").loc["t3", "joy"] == 1
+
+
+def test_a_check_counts_votes_as_a_run_does(run):
+    votes_of_six().to_csv("votes.csv", index=False)
+    result = plain_run("recover", "votes.csv", "--method", "meanfill", "--check")
+    assert "180 votes for 3 labels on 30 items are counted" in result.stdout
+    assert result.stdout.endswith("A run would succeed.\n")
+
+
+def test_a_wide_table_with_columns_called_as_votes_are_stays_wide(run):
+    frame = faces().assign(item=[f"i{i % 20}" for i in range(60)], rater="ann", category="old")
+    frame.to_csv("wide.csv", index=False)
+    result = plain_run("recover", "wide.csv", "--method", "meanfill")
+    assert "votes" not in result.stderr
+    assert len(pd.read_csv("wide.recovered.csv")) == 60
+
+
+def test_a_check_knows_of_rows_that_are_left_out(run):
+    frame = faces()
+    frame.loc[4, NAMES] = [0.5, 0.1, 0.1, 0.1]
+    frame.to_csv("bad.csv", index=False)
+    result = plain_run("recover", "bad.csv", "--labels", "joy..calm", "--check", "--skip-bad-rows")
+    assert "1 of 60 rows cannot be right." in result.stdout
 
 
 def test_a_list_of_rows_to_annotate_again(run):

@@ -155,8 +155,8 @@ def test_a_table_with_nothing_hidden_has_an_empty_list():
     [
         ({"most_rows": 0}, "most_rows must be at least 1, got 0"),
         ({"labels_per_row": 0}, "labels_per_row must be at least 1, got 0"),
-        ({"threshold": float("nan")}, "threshold must be a number from 0, got nan"),
-        ({"threshold": -1}, "threshold must be a number from 0, got -1"),
+        ({"threshold": float("nan")}, "threshold must be finite, got nan"),
+        ({"threshold": -1}, "threshold must be at least 0, got -1"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options, message):

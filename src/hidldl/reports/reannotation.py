@@ -14,6 +14,7 @@ import pandas as pd
 
 from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.reports.exact_sums import ONE, exact
+from hidldl.validation import check_number
 
 MOST_GROUPS = 1000
 """Groups with figures of their own; a column with more values than that hardly groups anything."""
@@ -46,10 +47,8 @@ class ListOptions:
 
     def __post_init__(self) -> None:
         for name in ("most_rows", "labels_per_row"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
-        if not 0 <= self.threshold < np.inf:
-            raise ValueError(f"threshold must be a number from 0, got {self.threshold}.")
+            check_number(getattr(self, name), name, at_least=1, integer=True)
+        check_number(self.threshold, "threshold", at_least=0)
 
     def places(self, n_labels: int) -> range:
         """The numbers of the labels to ask for, from 1, in a table of that many labels."""

@@ -13,8 +13,6 @@ from hidldl.tables.columns import MISSING, Column
 from hidldl.tables.sources import quoted, quoted_list
 
 MARKS = ("auto", "empty", "zero", "none")
-ROUNDING = 0.02
-"""How far from 1 the sums of columns may be that look like shares; whether they are is told by `tolerance`."""
 MOST_DECIMALS = 6
 """Numbers with more decimals are as good as exact."""
 
@@ -71,6 +69,11 @@ class Marks:
         words = (part for part in _parts(given) if part not in MARKS and part not in MISSING)
         return tuple(word for word in words if _number(word) is None)
 
+    @staticmethod
+    def numbers_in(given: str) -> tuple[float, ...]:
+        """The numbers in what the user says."""
+        return tuple(number for part in _parts(given) if (number := _number(part)) is not None)
+
     @classmethod
     def parse(cls, given: str, table: str, labels: Sequence[Column]) -> tuple["Marks", str]:
         """From what the user said, or from what the columns hold, with a sentence about it."""
@@ -93,8 +96,7 @@ class Marks:
                 f"the mark {quoted(absent[0])} must be auto, empty, zero, none or a number, or a word that stands in "
                 f"label columns of {table} beside numbers."
             )
-        numbers = tuple(number for part in parts if (number := _number(part)) is not None)
-        return cls("zero" in parts, numbers, words), f"hidden labels are marked by: {given}"
+        return cls("zero" in parts, cls.numbers_in(given), words), f"hidden labels are marked by: {given}"
 
     def __call__(self, cells: FloatArray) -> BoolArray:
         """True where a label is observed."""
@@ -218,6 +220,14 @@ def understand_labels(
     return marks, amounts, [note, *([note_on_amounts] if note_on_amounts else [])]
 
 
+def are_percentages(cells: FloatArray, marks: Marks) -> bool:
+    """Whether the label cells of some rows are percentages: their rows sum to 100."""
+    given = np.where(marks(cells), cells, 0)
+    sums = given.sum(axis=1)
+    sums = sums[sums > 0]
+    return bool(len(sums)) and bool(_sums_to(100, sums, count_decimals(given), cells.shape[1]).mean() > 0.98)
+
+
 def are_amounts(labels: Sequence[Column], first_rows: pd.DataFrame, marks: Marks) -> tuple[bool, str | None]:
     """Whether rows are to be divided by sums other than 1, and a sentence about it: whole numbers are counts."""
     cells = first_rows[[column.name for column in labels]].to_numpy(float)
@@ -227,7 +237,7 @@ def are_amounts(labels: Sequence[Column], first_rows: pd.DataFrame, marks: Marks
     sums = sums[sums > 0]
     if not len(sums) or _sums_to(1, sums, decimals or MOST_DECIMALS, len(labels)).mean() > 0.5:
         return False, _note_on_rounding(sums, decimals, len(labels))
-    if _sums_to(100, sums, decimals, len(labels)).mean() > 0.98:
+    if are_percentages(cells, marks):
         return True, "labels are percentages and are divided by 100"
     if all(column.whole for column in labels):
         return True, "labels are whole numbers: taken as counts, each row divided by its sum"

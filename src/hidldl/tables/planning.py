@@ -102,7 +102,7 @@ class Plan:
             labels=options.labels,
             features=options.features,
             row_names=options.row_names,
-            marks=_numbers(options.hidden),
+            marks=Marks.numbers_in(options.hidden),
         )
         labels = [column for column in columns if column.name in roles.labels]
         marks, normalise, notes = understand_labels(options.hidden, options.normalise, table.name, labels, first)
@@ -323,11 +323,6 @@ def _choice(labels: tuple[str, ...], table: str, names: list[str]) -> str | list
         except TableError:
             continue
     return list(labels)
-
-
-def _numbers(hidden: str) -> tuple[float, ...]:
-    """The numbers among what marks hidden labels."""
-    return tuple(float(part) for part in hidden.split(",") if re.fullmatch(r"\s*[-+]?\d+(\.\d+)?\s*", part))
 
 
 def refuse_unusable_labels(table: str, labels: Sequence[Column], at_least: int = 2) -> None:

@@ -21,7 +21,7 @@ from hidldl.reports.reannotation import ListOptions, Ranker
 from hidldl.reports.recovery_page import Facts, recovery_page
 from hidldl.reports.summary import Summarizer, Summary
 from hidldl.saving import save_model
-from hidldl.tables.numbers import NumberReader, Part
+from hidldl.tables.numbers import NumberReader, Part, are_percentages
 from hidldl.tables.planning import Plan
 from hidldl.tables.reading import Table
 from hidldl.tables.rows import Keep, Layout, RecoveredRows, Unit
@@ -29,7 +29,6 @@ from hidldl.tables.sources import quoted, quoted_list
 from hidldl.tables.writing import Targets, open_writer
 
 CHUNK_ROWS = 20_000
-PERCENT_TOLERANCE = 2.0
 LEVEL_OF_LIST = 0.9
 
 
@@ -184,9 +183,7 @@ class RecoveredTable:
         if not self.plan.normalise:
             return "shares"
         cells = self.table.first_rows.reindex(columns=list(self.plan.roles.labels)).to_numpy(float)
-        sums = np.where(self.plan.marks(cells), cells, 0).sum(axis=1)
-        are_percent = (np.abs(sums[sums > 0] - 100) <= PERCENT_TOLERANCE).mean() > 0.9 if (sums > 0).any() else False
-        return "percent" if are_percent else "shares"
+        return "percent" if are_percentages(cells, self.plan.marks) else "shares"
 
     def write(
         self,
