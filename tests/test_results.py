@@ -124,7 +124,9 @@ def test_quotients_are_those_of_the_printed_means(figures, table, ours, theirs, 
                 least, most = (above - ROUNDING) / (below + ROUNDING), (above + ROUNDING) / (below - ROUNDING)
                 assert least - 5e-4 <= float(quotient) <= most + 5e-4, (dataset, measure)
                 compared += 1
-    assert compared >= 11 or not any((method, share) == (ours, rate) for _, _, method, share, _ in figures)
+    if not any((method, share) == (ours, rate) for _, _, method, share, _ in figures):
+        pytest.skip(f"no table prints the means of {ours} at {rate} %")
+    assert compared >= 11
 
 
 @pytest.mark.parametrize("page", ["docs/results.md", "docs/reproduction.md", "docs/methods/bayes.md"])

@@ -6,7 +6,7 @@ What a user can do about an error is data, a `Remedy`. Python, the shell and the
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 PYTHON_WORDS = {
     "labels": "name the label columns by labels=",
@@ -42,6 +42,35 @@ def with_remedies(message: str, remedies: Sequence[Remedy], words: Mapping[str, 
     """
     phrases = [f"{words[remedy.what]} {remedy.when}".rstrip() for remedy in remedies]
     return "; ".join([message, ", or ".join(phrases)]) if phrases else message
+
+
+class Note(str):
+    """A sentence on what was guessed or decided, with what a user can do if it is wrong.
+
+    It reads as text in Python's words; ``text`` is the sentence alone.
+
+    Examples
+    --------
+    >>> from hidldl.errors import Note, Remedy
+    >>> Note("zeros are taken as hidden labels", Remedy("hidden=none", "if they are true zeros"))
+    'zeros are taken as hidden labels; pass hidden="none" if they are true zeros'
+    """
+
+    text: str
+    remedies: tuple[Remedy, ...]
+
+    def __new__(cls, text: str, *remedies: Remedy) -> "Note":
+        note = super().__new__(cls, with_remedies(text, remedies))
+        note.text, note.remedies = text, remedies
+        return note
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return self.text, *self.remedies
+
+
+def note_in(words: Mapping[str, str], note: str) -> str:
+    """A note in the words of a front end."""
+    return with_remedies(note.text, note.remedies, words) if isinstance(note, Note) else note
 
 
 class DivergenceError(ValueError):

@@ -11,7 +11,7 @@ import pytest
 
 from hidldl import reproduce
 from hidldl.reports.comparison import comparison_of, summary, to_csv, to_latex, to_markdown
-from hidldl.reports.page import Part, render_page
+from hidldl.reports.page import Section, render_page
 from hidldl.reports.paper_plots import rank_figure, rate_figure
 
 RUNS = {
@@ -112,12 +112,12 @@ def test_a_failure_is_a_gap_not_a_number(results):
     )
     assert np.isnan(made.means.loc["first", "a"])
     assert "| failed |" in to_markdown(made)
-    assert "failed" in render_page("t", "", [Part("p", made)], "c", "v")
+    assert "failed" in render_page("t", "", [Section("p", made)], "c", "v")
 
 
 def test_the_page_is_whole_and_safe(comparison, results):
     figure = rate_figure(results, "chebyshev", ["first", "second"], ["ours", "a", "b_1"])
-    page = render_page("<Title>", "intro", [Part("Part", comparison, [(figure, "caption")])], "hidldl reproduce", "v")
+    page = render_page("<Title>", "intro", [Section("Section", comparison, [(figure, "caption")])], "hidldl reproduce", "v")
     assert "<Title>" not in page
     assert "&lt;Title&gt;" in page
     for part in ("0.1100", "+10.0%", "-14.7%", "<svg", "caption", "hidldl reproduce"):

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from hidldl.app.words import WORDS
-from hidldl.errors import TableError
+from hidldl.errors import TableError, note_in
 from hidldl.tables.columns import MOST_DISTINCT, Column
 from hidldl.tables.planning import Options, Plan
 from hidldl.tables.reading import open_table
@@ -42,7 +42,7 @@ def overview(path: Path, name: str, sheet: str | None = None) -> dict[str, Any]:
             ],
             "first_rows": _cells(first.iloc[:, :SHOWN_COLUMNS]),
             "hidden": _hidden(columns, plan),
-            "notes": [] if plan is None else list(plan.notes),
+            "notes": [] if plan is None else [note_in(WORDS, note) for note in plan.notes],
             "problem": problem,
         }
 

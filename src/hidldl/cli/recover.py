@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from hidldl.cli.terminal import echo_wrapped, one_line_errors, progress_on, report_results
-from hidldl.errors import Remedy, TableError
+from hidldl.cli.terminal import WORDS, echo_wrapped, one_line_errors, progress_on, report_results
+from hidldl.errors import Remedy, TableError, note_in
 from hidldl.methods import method_names
 
 MOST_LISTED = 40
@@ -209,7 +209,7 @@ def _check(path: Path, asked: dict[str, Any], votes: dict[str, Any], reading: di
             more = f", and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
             echo_wrapped(f"{title} ({len(names)}): {', '.join(names[:MOST_LISTED]) or 'none'}{more}")
         for note in (*notes, *check.plan.notes):
-            echo_wrapped(f"- {note}")
+            echo_wrapped(f"- {note_in(WORDS, note)}")
     for warning in check.warnings:
         echo_wrapped(f"warning: {warning}")
     for row, name, reason in check.bad_rows.head(MOST_LISTED).to_numpy().tolist():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hidldl.errors import TableError
+from hidldl.errors import TableError, note_in
 from hidldl.progress import Progress, shown, silent
 
 if TYPE_CHECKING:
@@ -61,8 +61,7 @@ def one_line_errors() -> Iterator[None]:
         why = f"the result cannot be written: {error.strerror}." if error.errno else str(error)
         raise WrongInput(why) from error
     except TableError as error:
-        for note in error.notes:
-            echo_wrapped(f"- {note}", err=True)
+        _print_notes(error.notes)
         raise WrongInput(error.worded(WORDS)) from error
     except (ValueError, TypeError, ImportError, MemoryError) as error:
         raise WrongInput(" ".join(str(error).split()) or "there is not enough memory for this table.") from error
@@ -109,13 +108,17 @@ def _print_json(done: float, total: float | None, words: str) -> None:
 
 def report_results(notes: Iterable[str], summary: "Summary", targets: "Targets") -> None:
     """Say what was guessed and done, on standard error: standard output may be the result."""
-    for note in notes:
-        echo_wrapped(f"- {note}", err=True)
+    _print_notes(notes)
     click.echo(_sentence(summary), err=True)
     words = {"output": "result", "reannotate": "list", "bad_rows": "left out"}
     for what, path in targets.named().items():
         if path in targets.files:
             click.echo(f"{words.get(what, what) + ':':10}{path}", err=True)
+
+
+def _print_notes(notes: Iterable[str]) -> None:
+    for note in notes:
+        echo_wrapped(f"- {note_in(WORDS, note)}", err=True)
 
 
 def _sentence(summary: "Summary") -> str:

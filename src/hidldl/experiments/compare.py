@@ -17,7 +17,7 @@ from hidldl.experiments.store import Store
 from hidldl.metrics import MEASURES
 from hidldl.progress import Progress, silent
 from hidldl.reports.comparison import Comparison, comparison_of, to_csv, to_latex, to_markdown
-from hidldl.reports.page import Part, check_report_extra, render_page
+from hidldl.reports.page import Section, check_report_extra, render_page
 from hidldl.validation import check_choice, check_distributions
 
 
@@ -137,7 +137,7 @@ def _page(name: str, comparisons: dict[str, Comparison], results: pd.DataFrame, 
         "Means and standard deviations over repetitions; the best is bold, the second underlined. A dot • (◦) means "
         f"that {OURS} is significantly better (worse) in a single-tailed paired t-test at 0.05. The alpha of {OURS} "
         "and IncomLDL is the oracle's: the one whose rows are nearest to the ground truth.",
-        [Part(comparison.title, comparison) for comparison in comparisons.values()],
+        [Section(comparison.title, comparison) for comparison in comparisons.values()],
         command,
         provenance(results),
     )

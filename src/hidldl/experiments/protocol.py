@@ -18,7 +18,7 @@ from hidldl.experiments.code_version import code_version
 from hidldl.methods import Method, registered_methods
 
 Setting = Literal["recovery", "predictive"]
-Rows = Literal["raw", "public", "relative"]
+ScoredRows = Literal["raw", "public", "relative"]
 
 _registered_datasets: dict[str, Callable[[], Dataset]] = {}
 
@@ -41,7 +41,7 @@ class Contender:
         Which recovered rows are scored: the method's own matrix, as the paper does, the rows that users get, or those
         that they get with ``estimate="relative"`` and the parameters that were chosen.
     interval_level : float or None
-        Also record how many hidden degrees and hidden masses lie in their intervals of this level.
+        Also record how many hidden shares and hidden masses lie in their intervals of this level.
     predicts : bool
         In the predictive setting, predict with the model itself, not with a learner of its recovered rows.
     """
@@ -50,7 +50,7 @@ class Contender:
     kind: type
     parameters: tuple[tuple[str, Any], ...] = ()
     alphas: tuple[float, ...] = ()
-    rows: Rows = "raw"
+    rows: ScoredRows = "raw"
     interval_level: float | None = None
     predicts: bool = False
 

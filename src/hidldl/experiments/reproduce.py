@@ -15,7 +15,7 @@ from hidldl.experiments.runner import run
 from hidldl.experiments.store import Store
 from hidldl.progress import Progress, silent
 from hidldl.reports.comparison import Comparison, comparison_of, to_csv, to_latex, to_markdown
-from hidldl.reports.page import Part, check_report_extra, render_page
+from hidldl.reports.page import Section, check_report_extra, render_page
 from hidldl.reports.paper_plots import alpha_figure, rank_figure, rate_figure, residual_figure, rows_figure
 from hidldl.statistics import wilcoxon_holm
 
@@ -132,9 +132,9 @@ def needed_experiments(
     tables: Sequence[str], figures: Sequence[str], repetitions: int, datasets: tuple[str, ...] | None
 ) -> list[Experiment]:
     """What has to be run for these tables and figures."""
-    parts: list[PaperTable | PaperFigure] = [TABLES[number] for number in tables]
-    parts += [FIGURES[number] for number in figures if number in FIGURES]
-    return [experiment for part in parts for experiment in part.experiments(repetitions, datasets)]
+    shown: list[PaperTable | PaperFigure] = [TABLES[number] for number in tables]
+    shown += [FIGURES[number] for number in figures if number in FIGURES]
+    return [experiment for item in shown for experiment in item.experiments(repetitions, datasets)]
 
 
 def write(
@@ -149,14 +149,14 @@ def write(
 ) -> None:
     """Write tables (Markdown, LaTeX, CSV), figures (SVG, PDF, PNG), results.md with all tables, and the page."""
     folder.mkdir(parents=True, exist_ok=True)
-    parts, markdown = [], []
+    sections, markdown = [], []
     for number in tables:
         for position, comparison in enumerate(comparisons(TABLES[number], store, repetitions, datasets)):
             if not comparison.means.empty:
                 name = f"table-{number}" + (f"-{position + 1}" if position else "")
                 _write_table(folder, name, comparison)
                 markdown.append(section(comparison))
-                parts.append(_table_part(comparison))
+                sections.append(_table_section(comparison))
     for number in figures:
         figure = draw(number, store, repetitions, datasets)
         if figure is not None:
@@ -164,12 +164,12 @@ def write(
                 figure.savefig(folder / f"figure-{number}.{ending}", dpi=150)
             caption = FITTED_FIGURES.get(number) or FIGURES[number].caption
             title = f"Figure {number}" if number in ("2", *FIGURES) else "Convergence"
-            parts.append(Part(f"{title}: {caption}", figures=[(figure, caption)]))
+            sections.append(Section(f"{title}: {caption}", figures=[(figure, caption)]))
     _write(folder / "results.md", "\n\n".join(markdown))
     page = render_page(
         "The paper's evaluation, reproduced by hidldl",
         INTRODUCTION,
-        parts,
+        sections,
         command,
         provenance(store.results(needed_experiments(tables, figures, repetitions, datasets))),
     )
@@ -186,11 +186,11 @@ def _write_table(folder: Path, name: str, comparison: Comparison) -> None:
         _write(folder / f"{name}.{ending}", text_of(comparison))
 
 
-def _table_part(comparison: Comparison) -> Part:
+def _table_section(comparison: Comparison) -> Section:
     if len(comparison.means.columns) <= 3 or len(comparison.means) == 1:
-        return Part(comparison.title, comparison)
+        return Section(comparison.title, comparison)
     caption = "Average ranks; methods under one bar do not differ significantly (Nemenyi, 0.05)."
-    return Part(comparison.title, comparison, [(rank_figure(comparison.ranks, len(comparison.means)), caption)])
+    return Section(comparison.title, comparison, [(rank_figure(comparison.ranks, len(comparison.means)), caption)])
 
 
 def _over_datasets(comparison: Comparison) -> str:

@@ -211,7 +211,7 @@ def _recovered_rows(contender: Contender, fitted: _Fitted, task: _Task) -> Float
 
 
 class Coverage(NamedTuple):
-    """Which share of hidden degrees, and of hidden masses, lies in its interval."""
+    """Which part of the hidden shares, and of the hidden masses, lies in its interval."""
 
     degrees: float | None
     masses: float | None

@@ -19,20 +19,20 @@ LARGEST_SHADE = 0.2
 
 
 @dataclass(frozen=True)
-class Part:
-    """A part of the page: a heading, a comparison, figures with captions, or both."""
+class Section:
+    """A section of the page: a heading, a comparison, figures with captions, or both."""
 
     title: str
     comparison: Comparison | None = None
     figures: Sequence[tuple["Figure", str]] = field(default=())
 
 
-def render_page(title: str, introduction: str, parts: Sequence[Part], commands: str, provenance: str) -> str:
+def render_page(title: str, introduction: str, sections: Sequence[Section], commands: str, provenance: str) -> str:
     """The page as HTML that needs nothing from elsewhere."""
     return load_template("results.html.j2").render(
         title=title,
         introduction=introduction,
-        parts=[_part(part) for part in parts],
+        sections=[_section(section) for section in sections],
         commands=commands,
         provenance=provenance,
     )
@@ -65,13 +65,13 @@ def svg(figure: "Figure") -> str:
     return text[text.index("<svg") :]
 
 
-def _part(part: Part) -> dict[str, Any]:
-    drawn = [{"svg": svg(figure), "caption": caption} for figure, caption in part.figures]
-    if part.comparison is None:
-        return {"title": part.title, "figures": drawn}
-    comparison = part.comparison
+def _section(section: Section) -> dict[str, Any]:
+    drawn = [{"svg": svg(figure), "caption": caption} for figure, caption in section.figures]
+    if section.comparison is None:
+        return {"title": section.title, "figures": drawn}
+    comparison = section.comparison
     return {
-        "title": part.title,
+        "title": section.title,
         "comparison": comparison,
         "methods": list(comparison.means.columns),
         "rows": [

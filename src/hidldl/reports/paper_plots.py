@@ -88,7 +88,7 @@ def rows_figure(panels: Mapping[str, Mapping[str, FloatArray]]) -> "Figure":
         ax.set_xlabel("label")
         ax.set_xticks(np.arange(1, len(row) + 1))
         _tidy(ax)
-    axes[0].set_ylabel("degree")
+    axes[0].set_ylabel("share")
     axes[0].legend(frameon=False, fontsize=8)
     return figure
 

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hidldl.errors import TableError
-from hidldl.tables.notation import Candidates, Notation, are_number_like, is_number_like
+from hidldl.tables.notation import Notation, PossibleNotations, are_number_like, is_number_like
 
 # What pandas reads as missing; cells of white space only are missing too.
 # fmt: off
@@ -29,7 +29,7 @@ _TRUTHS = {"True": "1", "TRUE": "1", "true": "1", "False": "0", "FALSE": "0", "f
 
 
 @dataclass(frozen=True)
-class Reading:
+class CellFormat:
     """How the cells of a table are read.
 
     ``words`` mark missing cells wherever they stand. ``notations`` are those of columns, by number, whose numbers are
@@ -148,10 +148,10 @@ def _figures(texts: list[str], notation: Notation) -> list[str]:
 class Tally:
     """Counts what columns hold, one piece of the table after the other."""
 
-    def __init__(self, names: tuple[str, ...], reading: Reading = Reading()) -> None:  # noqa: B008
+    def __init__(self, names: tuple[str, ...], cell_format: CellFormat = CellFormat()) -> None:  # noqa: B008
         width = len(names)
         self.names = names
-        self.reading = reading
+        self.cell_format = cell_format
         self.n_rows = 0
         self._n_missing, self._n_zero, self._n_number, self._n_mark, self._n_like = np.zeros((5, width), dtype=np.int64)
         self._minimum, self._maximum = np.full((2, width), np.nan)
@@ -159,7 +159,7 @@ class Tally:
         self._odd: dict[int, tuple[int, str]] = {}
         self._words: dict[int, frozenset[str]] = {}
         self._marks: dict[int, frozenset[str]] = {}
-        self._candidates: dict[int, Candidates | None] = {}
+        self._candidates: dict[int, PossibleNotations | None] = {}
         self._examples: dict[int, str] = {}
         self._distinct: dict[int, tuple[NDArray[np.float64], NDArray[np.uint64]]] = {
             j: (np.empty(0), np.empty(0, dtype=np.uint64)) for j in range(width)
@@ -173,7 +173,7 @@ class Tally:
         values[:, readable] = frame.loc[:, readable].to_numpy(float)
         self._n_missing[readable] += np.isnan(values[:, readable]).sum(axis=0)
         for j in np.flatnonzero(~readable).tolist():
-            cells = self.reading.examine(frame.iloc[:, j], j)
+            cells = self.cell_format.examine(frame.iloc[:, j], j)
             values[:, j] = cells.numbers[cells.codes]
             self._add_texts(j, cells, frame.index)
         for j in list(self._distinct):
@@ -215,15 +215,15 @@ class Tally:
 
     def _add_notations(self, j: int, cells: Cells) -> None:
         """Look for how numbers are written: in pieces that pandas has read as numbers it is not known any more."""
-        is_known = j in self.reading.notations
+        is_known = j in self.cell_format.notations
         texts = cells.texts[~cells.missing & ~cells.marks if is_known else cells.odd]
         if j not in self._candidates:
-            self._candidates[j] = Candidates() if is_known or self._n_like[j] else None
+            self._candidates[j] = PossibleNotations() if is_known or self._n_like[j] else None
         candidates = self._candidates[j]
         if candidates:
             candidates.add([text.strip() for text in texts])
         if is_known and j not in self._examples:
-            example = next((text for text in texts if not self.reading.plain.fits(text.strip())), None)
+            example = next((text for text in texts if not self.cell_format.plain.fits(text.strip())), None)
             if example is not None:
                 self._examples[j] = example.strip()
 
@@ -233,9 +233,9 @@ class Tally:
         for j, candidates in self._candidates.items():
             if candidates is None:
                 continue
-            if j in self.reading.notations:
-                found[j] = candidates.only(self.reading.decimal) or self.reading.plain
-            elif j in self._odd and (likely := candidates.only(self.reading.decimal) or candidates.first()):
+            if j in self.cell_format.notations:
+                found[j] = candidates.only(self.cell_format.decimal) or self.cell_format.plain
+            elif j in self._odd and (likely := candidates.only(self.cell_format.decimal) or candidates.first()):
                 found[j] = likely
         return found
 
@@ -279,12 +279,12 @@ class Tally:
             odd_row=odd_row,
             odd_value=odd_value,
             words=tuple(sorted(self._words.get(j, frozenset()) | (marks if is_number else frozenset()))),
-            notation=self.reading.notations.get(j) if is_number and j in self._examples else None,
+            notation=self.cell_format.notations.get(j) if is_number and j in self._examples else None,
             example=self._examples.get(j) if is_number else None,
         )
 
 
-def convert(frame: pd.DataFrame, names: tuple[str, ...], kinds: Sequence[str], reading: Reading) -> pd.DataFrame:
+def convert(frame: pd.DataFrame, names: tuple[str, ...], kinds: Sequence[str], cell_format: CellFormat) -> pd.DataFrame:
     """The cells of a piece of a table by the kinds of its columns: numbers as float64, text as str, NaN where missing.
 
     In a column of the kind "written" only an empty cell is missing, and everything else is as written.
@@ -296,7 +296,7 @@ def convert(frame: pd.DataFrame, names: tuple[str, ...], kinds: Sequence[str], r
         elif kind != "text" and is_number(frame[j].dtype):
             columns[j] = frame[j].to_numpy(float)
         else:
-            cells = reading.examine(frame[j], j)
+            cells = cell_format.examine(frame[j], j)
             columns[j] = _as_text(cells, frame.index) if kind == "text" else _as_numbers(cells)
     converted = pd.DataFrame(columns, index=frame.index, copy=False)
     converted.columns = pd.Index(names, dtype=object)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from hidldl.tables.blocks import MOSTLY
 from hidldl.tables.columns import MOST_DISTINCT, Column
-from hidldl.tables.readings import Candidates, Guess
+from hidldl.tables.readings import Guess, LabelCandidates
 from hidldl.tables.words import ID_WORDS, ROW_NAMES, TOTAL_ROWS, words
 
 MOST_CATEGORIES = 50
@@ -79,7 +79,7 @@ def guess_labels(columns: Sequence[Column], first_rows: pd.DataFrame, marks: Col
     names = [column.name for column in columns if column.kind == "number" and not is_id(column, first_rows)]
     cells = first_rows[names].to_numpy(float)
     cells = np.where(np.isin(cells, list(marks)), np.nan, cells)
-    return Candidates.of(names, cells).guess()
+    return LabelCandidates.of(names, cells).guess()
 
 
 def find_totals(labels: Sequence[str], others: Sequence[Column], first_rows: pd.DataFrame) -> list[str]:

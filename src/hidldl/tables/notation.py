@@ -60,7 +60,7 @@ NOTATIONS = tuple(
 )
 
 
-class Candidates:
+class PossibleNotations:
     """The notations in which all texts of a column so far are numbers."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from hidldl.arrays import BoolArray, FloatArray
-from hidldl.errors import Remedy, TableError
+from hidldl.errors import Note, Remedy, TableError
 from hidldl.tables.columns import MISSING, Column
 from hidldl.tables.sources import quoted, quoted_list
 
@@ -126,9 +126,10 @@ def _words(labels: Sequence[Column]) -> list[str]:
 def _note_on_auto(has_gaps: bool, zeros: bool, words: Sequence[str]) -> str:
     if has_gaps:
         which = f"empty label cells and those with {quoted_list(words, 3)}" if words else "empty label cells"
-        return f"{which} are hidden labels, zeros are true zeros"
+        return Note(f"{which} are hidden labels, zeros are true zeros", Remedy("hidden=empty,zero", "if they are not"))
     if zeros:
-        return "no label cell is empty, so zeros are taken as hidden labels"
+        true_zeros = Remedy("hidden=none", "if they are true zeros")
+        return Note("no label cell is empty, so zeros are taken as hidden labels", true_zeros)
     return "no label is hidden"
 
 

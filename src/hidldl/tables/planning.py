@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import pandas as pd
 
-from hidldl.errors import Remedy, TableError
+from hidldl.errors import Note, Remedy, TableError
 from hidldl.tables.columns import MOST_DISTINCT, Column, why_not_a_number
 from hidldl.tables.guessing import (
     MOST_CATEGORIES,
@@ -271,7 +271,7 @@ def _row_names(
 def _notes_on_guess(guess: Guess, reading: Reading) -> list[str]:
     doubt = "" if guess.confidence == "sure" else f" ({guess.confidence})"
     return [
-        f"labels, guessed: {quoted_list(reading.labels)}",
+        Note(f"labels, guessed: {quoted_list(reading.labels)}", Remedy("labels", "if that is wrong")),
         f"labels were guessed as {reading.describe()}{doubt}",
     ]
 

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from hidldl.errors import TableError
-from hidldl.tables.columns import Column, Reading, Tally, convert, is_number
+from hidldl.tables.columns import CellFormat, Column, Tally, convert, is_number
 from hidldl.tables.delimited import Delimited
 from hidldl.tables.headers import HeaderRows, parse_header_rows
 from hidldl.tables.parquet import Parquet
@@ -74,7 +74,7 @@ class Table:
     ) -> None:
         self.name = name
         self._reader = reader
-        self._reading = Reading(reader.decimal, frozenset(missing))
+        self._format = CellFormat(reader.decimal, frozenset(missing))
         self._remove = weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True) if temporary else None
         self._scanned: list[Column] | None = None
         self._n_rows = 0
@@ -110,8 +110,8 @@ class Table:
 
     def read_as_missing(self, words: Collection[str]) -> None:
         """Take cells that hold one of these words as missing, in addition to those that are so anyway."""
-        if not self._reading.words.issuperset(words):
-            self._reading = Reading(self._reader.decimal, self._reading.words.union(words))
+        if not self._format.words.issuperset(words):
+            self._format = CellFormat(self._reader.decimal, self._format.words.union(words))
             self._scanned = None
 
     def scan(self) -> list[Column]:
@@ -119,18 +119,18 @@ class Table:
         if self._scanned is None:
             tally = self._tally()
             # Columns whose numbers are not plain are read again as text; what they are is known after that.
-            while (notations := tally.notations()) != self._reading.notations:
-                self._reading = replace(self._reading, notations=notations)
+            while (notations := tally.notations()) != self._format.notations:
+                self._format = replace(self._format, notations=notations)
                 tally = self._tally()
             self._scanned, self._n_rows = tally.columns(), tally.n_rows
             self.whole_numbers = frozenset(column.name for column in self._scanned if column.whole)
             kinds = [column.kind for column in self._scanned]
-            self.first_rows = convert(self._first, self.columns, kinds, self._reading)
+            self.first_rows = convert(self._first, self.columns, kinds, self._format)
         return self._scanned
 
     def _tally(self) -> Tally:
-        tally = Tally(self.columns, self._reading)
-        for frame in self._reader.frames(50_000, self._reading.notations):
+        tally = Tally(self.columns, self._format)
+        for frame in self._reader.frames(50_000, self._format.notations):
             if not tally.n_rows:
                 self._first = frame.head(FIRST_ROWS)
             tally.add(frame)
@@ -161,9 +161,9 @@ class Table:
         if absent:
             raise TableError(f"{self.name} has no column {quoted(absent[0])}; it cannot be read as text.")
         kinds = ["written" if column.name in as_text else column.kind for column in self.scan()]
-        text = {j for j, kind in enumerate(kinds) if kind in ("written", "text")} | self._reading.notations.keys()
+        text = {j for j, kind in enumerate(kinds) if kind in ("written", "text")} | self._format.notations.keys()
         for frame in self._reader.frames(rows, text):
-            yield convert(frame, self.columns, kinds, self._reading)
+            yield convert(frame, self.columns, kinds, self._format)
 
     def read(self, as_text: Collection[str] = ()) -> pd.DataFrame:
         """The whole table at once, as `chunks` gives it."""

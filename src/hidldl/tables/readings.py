@@ -84,7 +84,7 @@ class Guess:
 
 
 @dataclass(frozen=True)
-class Candidates:
+class LabelCandidates:
     """Columns that can be labels, in the order of the table: numbers that are never negative and not constant."""
 
     names: tuple[str, ...]
@@ -93,7 +93,7 @@ class Candidates:
     others: tuple[str, ...]
 
     @classmethod
-    def of(cls, names: Sequence[str], cells: FloatArray) -> "Candidates":
+    def of(cls, names: Sequence[str], cells: FloatArray) -> "LabelCandidates":
         low = np.fmin.reduce(cells, axis=0, initial=np.inf)
         high = np.fmax.reduce(cells, axis=0, initial=-np.inf)
         # Zeros only may be a label that was never seen; another constant without gaps is none.

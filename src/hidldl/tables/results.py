@@ -293,7 +293,8 @@ class RecoveredTable:
             parameters=self.model.parameters_,
             seconds=seconds,
             command=command,
-            notes=self.notes,
+            # The report is read by people who did not run the command: what could have been asked for is not for them.
+            notes=[getattr(note, "text", note) for note in self.notes],
             level=self.level,
             selection=getattr(self.model, "selection_", None),
             history=getattr(self.model, "history_", None),
