@@ -23,6 +23,7 @@ AUTO: Auto = "auto"
 """The value of a parameter that is chosen without ground truth."""
 
 FLOAT_TYPES = [np.float64, np.float32]
+_FEATURE_CHECKS: dict[str, Any] = {"dtype": FLOAT_TYPES, "accept_sparse": "csr", "ensure_all_finite": False}
 ROW_SUM_TOLERANCE = 1e-3
 """How far a row's sum may be from 1: enough for shares that were rounded to four decimals."""
 
@@ -56,16 +57,18 @@ def check_features(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) ->
     """Features as a float array or CSR matrix without NaN and infinities; ``reset`` in ``fit``."""
     from sklearn.utils.validation import validate_data  # here, since reading a table needs no scikit-learn
 
-    checked = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        dtype=FLOAT_TYPES,
-        accept_sparse="csr",
-        ensure_all_finite=False,
-        ensure_min_samples=min_rows,
-    )
+    checked = validate_data(estimator, X, reset=reset, ensure_min_samples=min_rows, **_FEATURE_CHECKS)
     _refuse_nonfinite_features(checked, X)
+    return checked
+
+
+def check_features_of_rows(X: Any, rows: ObservedRows, *, name: str, rows_name: str) -> Any:
+    """Features outside an estimator: finite numbers, sparse or not, one row for each row of labels."""
+    from sklearn.utils import check_array
+
+    checked = check_array(X, input_name=name, **_FEATURE_CHECKS)
+    _refuse_nonfinite_features(checked, X, name)
+    check_same_rows(X, checked.shape[0], rows, name=rows_name, features_name=name)
     return checked
 
 
@@ -119,12 +122,15 @@ def check_distributions(D: Any, *, name: str = "D") -> ObservedRows:
     return ObservedRows(closed, np.ones(shares.shape, dtype=bool), frame)
 
 
-def check_same_rows(X: Any, n_rows: int, rows: ObservedRows, *, name: str = "D_obs") -> None:
+def check_same_rows(X: Any, n_rows: int, rows: ObservedRows, *, name: str = "D_obs", features_name: str = "X") -> None:
     """Features and distributions must have the same rows in the same order."""
     if n_rows != len(rows.shares):
-        raise ValueError(f"X has {n_rows} rows but {name} has {len(rows.shares)}; give one row of each per item.")
+        raise ValueError(
+            f"{features_name} has {n_rows} rows but {name} has {len(rows.shares)}; give one row of each per item."
+        )
     if isinstance(X, pd.DataFrame) and rows.frame is not None:
-        _refuse_misaligned(X.index, rows.frame.index, "X", name, f"{name}.loc[X.index]", "rows")
+        remedy = f"{name}.loc[{features_name}.index]"
+        _refuse_misaligned(X.index, rows.frame.index, features_name, name, remedy, "rows")
 
 
 def check_same_labels(label_names: Any, n_labels: int, rows: ObservedRows, *, name: str = "D_obs") -> None:
@@ -345,7 +351,7 @@ def _refuse_where(at_fault: BoolArray, frame: pd.DataFrame | None, name: str, fa
         raise ValueError(f"{name} {fault} in {_row_name(frame, int(i))}, {_label_name(frame, int(j))}; {remedy}.")
 
 
-def _refuse_nonfinite_features(X: Any, original: Any) -> None:
+def _refuse_nonfinite_features(X: Any, original: Any, name: str = "X") -> None:
     values = X.data if sparse.issparse(X) else X
     # One pass and no temporary in the usual case: a sum is finite only if (nearly) everything in it is.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -362,7 +368,7 @@ def _refuse_nonfinite_features(X: Any, original: Any) -> None:
     frame = original if isinstance(original, pd.DataFrame) else None
     column = f"column {j}" if frame is None else f"column {frame.columns[j]!r}"
     raise ValueError(
-        f"X contains {kind} in {_row_name(frame, i)}, {column}; impute the value, or drop the row or the column."
+        f"{name} contains {kind} in {_row_name(frame, i)}, {column}; impute the value, or drop the row or the column."
     )
 
 
