@@ -113,3 +113,14 @@ def test_what_is_no_table_is_refused(faces):
     assert "leave out intervals=" in str(error.value)
     with pytest.raises(TableError, match="is empty"):
         recover_table(io.BytesIO(b""))
+
+
+def test_names_on_several_levels_are_refused(faces):
+    by_two = faces.set_index(["face", "x_1"])
+    with pytest.raises(TableError, match=r"^the rows of faces have names on 2 levels; call reset_index\(\) first\.$"):
+        recover_table(by_two, name="faces")
+    stacked = pd.concat({"mine": faces}, axis=1)
+    with pytest.raises(TableError, match="the columns of the table have names on 2 levels; join them first"):
+        recover_table(stacked)
+    stacked.columns = stacked.columns.map(" ".join)
+    assert recover_table(stacked, method="meanfill").plan.roles.labels == tuple(f"mine {name}" for name in NAMES)

@@ -53,6 +53,16 @@ def test_numbers_that_can_be_read_in_one_way_only(tmp_path, name, monkeypatch):
         assert re.fullmatch(r"(.*) in column 'n' is read as [\d.]+", note), note
 
 
+def test_rows_to_look_at_and_whole_numbers_need_no_scan_before():
+    frame = pd.DataFrame({"n": ["1", "gone", "3"], "x": [0.5, 1, 2]})
+    assert table_of(frame).first_rows["x"].tolist() == [0.5, 1, 2]
+    table = table_of(frame)
+    assert table.whole_numbers == frozenset()
+    table.read_as_missing(["gone"])
+    assert table.whole_numbers == {"n"}
+    assert table.first_rows["n"].tolist() == pytest.approx([1, np.nan, 3], nan_ok=True)
+
+
 @pytest.mark.parametrize(
     "cells", [["1,234", "5"], ["1,234", "1.234"], ["45%", "0.4"], ["0,5", "0.5"], ["1,23,4", "1"], ["1 23", "4"]]
 )

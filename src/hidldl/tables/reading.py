@@ -61,10 +61,6 @@ class Table:
         The file's name, for messages.
     columns : tuple of str
         The names of the columns; "" for a first column without one, which names the rows.
-    first_rows : DataFrame
-        Some rows to look at, as `chunks` gives them; known after `scan`.
-    whole_numbers : frozenset of str
-        The columns of whole numbers; known after `scan`.
     index : Index or None
         The index of the DataFrame that the table was, if it is its first column here.
     """
@@ -78,8 +74,7 @@ class Table:
         self._remove = weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True) if temporary else None
         self._scanned: list[Column] | None = None
         self._n_rows = 0
-        self.first_rows = pd.DataFrame()
-        self.whole_numbers: frozenset[str] = frozenset()
+        self._first = pd.DataFrame()
         self.index: pd.Index[Any] | None = None
         self.columns = reader.columns
         self.decimal, self.delimiter = reader.decimal, getattr(reader, "delimiter", ",")
@@ -104,6 +99,17 @@ class Table:
         return self._n_rows
 
     @property
+    def first_rows(self) -> pd.DataFrame:
+        """Some rows to look at, as `chunks` gives them."""
+        kinds = [column.kind for column in self.scan()]
+        return convert(self._first, self.columns, kinds, self._format)
+
+    @property
+    def whole_numbers(self) -> frozenset[str]:
+        """The columns of whole numbers."""
+        return frozenset(column.name for column in self.scan() if column.whole)
+
+    @property
     def notes(self) -> list[str]:
         """What reading assumed: encoding, rows above the header, words for missing cells, how numbers are written."""
         return [*self._reader.notes, *_notes_on_words(self.scan()), *_notes_on_notations(self.scan())]
@@ -123,9 +129,6 @@ class Table:
                 self._format = replace(self._format, notations=notations)
                 tally = self._tally()
             self._scanned, self._n_rows = tally.columns(), tally.n_rows
-            self.whole_numbers = frozenset(column.name for column in self._scanned if column.whole)
-            kinds = [column.kind for column in self._scanned]
-            self.first_rows = convert(self._first, self.columns, kinds, self._format)
         return self._scanned
 
     def _tally(self) -> Tally:
@@ -222,12 +225,24 @@ def _plain_column(column: "pd.Series[Any]", *, as_text: bool) -> Any:
 
 def table_of(frame: pd.DataFrame, name: str = "the table", missing: Collection[str] = ()) -> Table:
     """A DataFrame as a table; an index with a name is its first column."""
+    _refuse_levels(frame, name)
     index = frame.index if frame.index.name is not None or not isinstance(frame.index, pd.RangeIndex) else None
     if index is not None:
         frame = frame.reset_index(names=str(index.name or ""))
     table = Table(name, _named(_InMemory(frame), name), missing=missing)
     table.index = index
     return table
+
+
+def _refuse_levels(frame: pd.DataFrame, name: str) -> None:
+    """Rows and columns need one name each, not one on each of several levels."""
+    if isinstance(frame.index, pd.MultiIndex):
+        raise TableError(f"the rows of {name} have names on {frame.index.nlevels} levels; call reset_index() first.")
+    if isinstance(frame.columns, pd.MultiIndex):
+        raise TableError(
+            f"the columns of {name} have names on {frame.columns.nlevels} levels; join them first, as by "
+            "frame.columns = frame.columns.map(' '.join)."
+        )
 
 
 def open_table(
