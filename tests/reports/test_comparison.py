@@ -117,7 +117,9 @@ def test_a_failure_is_a_gap_not_a_number(results):
 
 def test_the_page_is_whole_and_safe(comparison, results):
     figure = rate_figure(results, "chebyshev", ["first", "second"], ["ours", "a", "b_1"])
-    page = render_page("<Title>", "intro", [Section("Section", comparison, [(figure, "caption")])], "hidldl reproduce", "v")
+    page = render_page(
+        "<Title>", "intro", [Section("Section", comparison, [(figure, "caption")])], "hidldl reproduce", "v"
+    )
     assert "<Title>" not in page
     assert "&lt;Title&gt;" in page
     for part in ("0.1100", "+10.0%", "-14.7%", "<svg", "caption", "hidldl reproduce"):
