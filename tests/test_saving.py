@@ -266,7 +266,7 @@ def test_compressed_archives_are_refused(tmp_path, saved):
 
 
 def test_what_is_no_file_is_refused(tmp_path):
-    assert "there is no model file" in refused(tmp_path / "m.npz")
+    assert "is not a file; check the path" in refused(tmp_path / "m.npz")
     (tmp_path / "m.json").mkdir()
     refused(tmp_path / "m.json")
     (tmp_path / "m.txt").write_text("")

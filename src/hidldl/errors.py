@@ -20,6 +20,9 @@ PYTHON_WORDS = {
     "bayes": 'pass method="bayes"',
     "output": "name a file to write",
     "skip": "pass skip_bad_rows=True",
+    "save": "save it again with save_model",
+    "save table": "save one with RecoveredTable.save_model",
+    "register": "call register_method first",
 }
 """What each remedy is called in Python; the shell and the page have the same keys."""
 
@@ -42,6 +45,11 @@ def with_remedies(message: str, remedies: Sequence[Remedy], words: Mapping[str, 
     """
     phrases = [f"{words[remedy.what]} {remedy.when}".rstrip() for remedy in remedies]
     return "; ".join([message, ", or ".join(phrases)]) if phrases else message
+
+
+def _sentence(problem: str, remedies: Sequence[Remedy], words: Mapping[str, str]) -> str:
+    """A problem with its remedies and a full stop; one without remedies has its own."""
+    return with_remedies(problem, remedies, words) + ("." if remedies else "")
 
 
 class Note(str):
@@ -97,11 +105,32 @@ class TableError(ValueError):
 
     def worded(self, words: Mapping[str, str]) -> str:
         """The message in the words of a front end."""
-        return with_remedies(self.problem, self.remedies, words) + ("." if self.remedies else "")
+        return _sentence(self.problem, self.remedies, words)
 
 
 class ModelFileError(ValueError):
-    """A file that is not a model, or not one that can be read."""
+    """A file that is not a model, or not one that can be read.
+
+    Attributes
+    ----------
+    file : str
+        The name of the file.
+    problem : str
+        What is wrong with it, without what can be done.
+    remedies : tuple of Remedy
+        What can be done, for front ends with words of their own.
+    """
+
+    def __init__(self, file: str, problem: str, *remedies: Remedy) -> None:
+        self.file, self.problem, self.remedies = file, problem, remedies
+        super().__init__(self.worded(PYTHON_WORDS))
+
+    def worded(self, words: Mapping[str, str], file: str = "") -> str:
+        """The message in the words of a front end, which may know the file by another name."""
+        return _sentence(f"{file or self.file} {self.problem}", self.remedies, words)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.file, self.problem, *self.remedies)
 
 
 class DatasetUnavailableError(OSError):

@@ -20,7 +20,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from hidldl import __version__
-from hidldl.errors import ModelFileError
+from hidldl.errors import ModelFileError, Remedy
 from hidldl.estimator import DistributionEstimator
 from hidldl.methods import class_named
 from hidldl.recovery.following import FollowingLearner
@@ -87,28 +87,25 @@ def load_model(path: str | PathLike[str]) -> tuple[Any, Any]:
     path = Path(path)
     _refuse_suffix(path)
     if not path.is_file():
-        raise ModelFileError(f"there is no model file {path}; check the path.")
+        raise ModelFileError(str(path), "is not a file; check the path.")
     if path.stat().st_size > MOST_BYTES:
-        raise ModelFileError(f"{path.name} is larger than any model of hidldl; name a file that save_model wrote.")
+        raise ModelFileError(path.name, "is larger than any model of hidldl; name another file.")
     try:
         tree, arrays = _read_json(path) if path.suffix == ".json" else _read_npz(path)
         if tree["format"] != FORMAT:
-            raise ModelFileError(
-                f"{path.name} is a model of another release ({tree['version']}); save it again with this one."
-            )
+            release = str(tree["version"])[:LONGEST_NAME]
+            raise ModelFileError(path.name, f"is a model of another release ({release})", Remedy("save"))
         model, about = _decode(tree["model"], arrays), _decode(tree["about"], arrays)
         _refuse_useless(model)
     except ModelFileError:
         raise
     except _UnknownMethodError as error:
         method = str(error)[:LONGEST_NAME]
-        raise ModelFileError(
-            f"{path.name} is of the method {method!r}, which is not known here; call register_method first."
-        ) from None
+        problem = f"is of the method {method!r}, which is not known here"
+        raise ModelFileError(path.name, problem, Remedy("register")) from None
     except Exception as error:  # a damaged or hostile file can raise anything
-        raise ModelFileError(
-            f"{path.name} is not a model that hidldl saved, or it is damaged; save it again."
-        ) from error
+        problem = "is not a model that hidldl saved, or it is damaged"
+        raise ModelFileError(path.name, problem, Remedy("save")) from error
     return model, about
 
 
@@ -127,7 +124,7 @@ def _refuse_useless(model: Any) -> None:
 
 def _refuse_suffix(path: Path) -> None:
     if path.suffix not in (".npz", ".json"):
-        raise ModelFileError(f"{path.name}: model files end in .npz or .json; choose such a name.")
+        raise ModelFileError(path.name, "has the wrong ending; the names of model files end in .npz or .json.")
 
 
 def _npy(array: np.ndarray) -> bytes:

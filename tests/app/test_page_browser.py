@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from browser import THEMES, WIDTHS, faint_text, sideways
+from hidldl import predict_table
 from hidldl.app.server import make_app
 from serving import served
 
@@ -109,6 +110,52 @@ def test_from_a_table_to_its_files(open_app, table, hidden, tmp_path):
     assert page.get_by_label("What is x..y?").input_value() == "out"
 
 
+def test_a_saved_model_predicts_new_rows(open_app, table, tmp_path):
+    page = open_app()
+    page.locator("#file").set_input_files(table)
+    shown(page, "columns")
+    run_quickly(page)
+    shown(page, "result")
+    with page.expect_download() as download:
+        page.get_by_text("Model", exact=True).last.click()
+    assert download.value.suggested_filename == "faces & places model.npz"
+    model, new = tmp_path / "faces model.npz", tmp_path / "new <b>.csv"
+    download.value.save_as(model)
+    pd.read_csv(table, index_col="face").iloc[:10, :4].to_csv(new)
+    page.locator("#next-table").click()
+    assert page.locator("#model").is_hidden()  # the first view is about tables
+    page.locator("#with-model").click()
+    page.locator("#model").set_input_files(model)
+    page.locator("#reading", has_text="Chosen: model faces model.npz. Now choose the table").wait_for()
+    page.locator("#file").set_input_files(new)
+    shown(page, "predict")
+    assert "MeanFill) predicts 5 labels" in page.locator("#predict-summary").inner_text()
+    assert page.locator("#predict-summary b, #new-name b").count() == 0
+    assert page.locator("#new-intervals").is_disabled()
+    page.locator("#predict-run").click()
+    shown(page, "result")
+    assert page.locator("[data-which=model]").is_hidden()
+    with page.expect_download() as download:
+        page.get_by_text("Table as CSV").click()
+    assert download.value.suggested_filename == "new _b_ predicted.csv"
+    predict_table(new, model).write(tmp_path / "python.csv")
+    assert download.value.path().read_bytes() == (tmp_path / "python.csv").read_bytes()
+    # The model stays for another table, and a wrong one of either can be replaced alone.
+    page.locator("#next-table").click()
+    wrong = tmp_path / "wrong.json"
+    wrong.write_text("{}")
+    page.locator("#model").set_input_files(wrong)
+    page.locator("#file").set_input_files(new)
+    page.locator("#table-problem", has_text="wrong.json is not a model that hidldl saved").wait_for()
+    page.locator("#model").set_input_files(model)
+    shown(page, "predict")
+    page.locator("#other-files").click()
+    page.locator("#without-model").click()
+    assert page.locator("#model").is_hidden()
+    page.locator("#sample").click()
+    shown(page, "columns")
+
+
 def test_cancelling_leaves_the_page_usable(open_app, folder, hidden, tmp_path):
     many = pd.concat([pd.DataFrame(hidden.X).add_prefix("x"), pd.DataFrame(hidden.D_obs).add_prefix("label ")], axis=1)
     pd.concat([many] * 40).to_csv(tmp_path / "long.csv", index=False)
@@ -209,7 +256,13 @@ def test_it_fits_the_window_and_can_be_read(open_app, table, width, theme):
     page.dispatch_event("#table-title", "drop", {"dataTransfer": dropped})
     shown(page, "columns")
     assert (sideways(page), faint_text(page)) == (0, [])
+    page.locator("#another").click()
+    page.locator("#with-model").click()
+    assert (sideways(page), faint_text(page)) == (0, [])
     if (width, theme) == (360, "dark"):
+        page.locator("#without-model").click()
+        page.locator("#file").set_input_files(table)
+        shown(page, "columns")
         run_quickly(page)
         shown(page, "result")
         assert (sideways(page), faint_text(page)) == (0, [])

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import requests
 
+from hidldl import predict_table, recover_table
 from hidldl.app.jobs import MOST_JOBS
 from hidldl.app.options import options_of
 from hidldl.app.server import make_app
@@ -130,6 +131,107 @@ def test_from_table_to_files(client, table, hidden):
     assert downloaded(client, job, "csv").text == answer.text
     refused = client.post(f"/jobs/{job}/run", content=b"not json")
     assert (refused.status_code, list(refused.json())) == (422, ["problem"])
+
+
+@pytest.fixture
+def model(table, tmp_path_factory):
+    """The model of the table, as its bytes."""
+    path = tmp_path_factory.mktemp("model") / "m.npz"
+    recover_table(table, method="meanfill").save_model(path)
+    return path.read_bytes()
+
+
+def hand_in_model(client, job, content, name="my model.npz"):
+    assert settled(client, job, "reading")["state"] == "ready"
+    answer = client.post(f"/jobs/{job}/model", params={"name": name}, content=content)
+    assert answer.status_code == 202, answer.text
+    return settled(client, job, "reading")
+
+
+def test_from_model_and_table_to_predictions(client, table, model, tmp_path):
+    new = table[["x", "x*", "x..y", "size, in mm", "b"]].iloc[:20]
+    job = hand_in(client, new.to_csv(), "new.csv")
+    assert client.post(f"/jobs/{job}/predict", json={}).status_code == 409  # there is no model yet
+    state = hand_in_model(client, job, model)
+    assert (state["state"], state["problem"]) == ("ready", "")
+    assert state["model"]["labels"] == list("abcde")
+    assert sorted(state["model"]["features"]) == sorted(table.columns[:4])
+    assert (state["model"]["method"], state["model"]["has_intervals"]) == ("MeanFill", False)
+    assert "labels in 1 of 5 columns are used" in state["model"]["notes"][0]
+    assert client.post(f"/jobs/{job}/predict", json={}).status_code == 202
+    state = settled(client, job, "running")
+    assert re.search(r"its labels sum to .*choose “amounts, to divide by their sums”", state["problem"])
+    assert client.post(f"/jobs/{job}/predict", json={"amounts": True}).status_code == 202
+    state = settled(client, job, "running")
+    assert (state["state"], state["files"]) == ("done", ["csv", "xlsx", "report"])
+    answer = downloaded(client, job, "csv")
+    assert "filename*=utf-8''new%20predicted.csv" in answer.headers["content-disposition"]
+    (tmp_path / "m.npz").write_bytes(model)
+    (tmp_path / "new.csv").write_text(new.to_csv())
+    predict_table(tmp_path / "new.csv", tmp_path / "m.npz", normalise=True).write(tmp_path / "out.csv")
+    assert answer.content == (tmp_path / "out.csv").read_bytes()
+    assert pd.read_excel(io.BytesIO(downloaded(client, job, "xlsx").content)).shape == (20, 11)
+    assert "new.csv" in client.get(f"/jobs/{job}/report").text
+    # It can be done again, with other settings, and what cannot be done is said.
+    assert client.post(f"/jobs/{job}/predict", json={"intervals": True}).status_code == 202
+    state = settled(client, job, "running")
+    assert (state["state"], state["problem"]) == ("ready", "MeanFill has no intervals; leave out the intervals.")
+    assert client.post(f"/jobs/{job}/predict", json=[]).status_code == 422
+
+
+def test_the_model_of_a_recovery_predicts(client, folders, table):
+    job = hand_in(client, table.to_csv())
+    run(client, job)
+    content = downloaded(client, job, "model").content
+    client.post(f"/jobs/{job}/forget")
+    job = hand_in(client, table.iloc[:, :4].to_csv(), "new.csv")
+    assert hand_in_model(client, job, content)["problem"] == ""
+    assert sorted(path.name for path in folders()[0].iterdir()) == ["given.npz", "table.csv"]
+
+
+def a_pickle():
+    array = np.array([{"not": "numbers"}], dtype=object)
+    file = io.BytesIO()
+    np.savez(file, tree=array)
+    return file.getvalue()
+
+
+WRONG_MODELS = {
+    "a pickle": ("m.npz", a_pickle(), r"^m\.npz is not a model that hidldl saved.*download its model\.$"),
+    "text": ("m.json", b"{}", r"^m\.json is not a model that hidldl saved"),
+    "nothing": ("m.npz", b"", r"^m\.npz is not a model that hidldl saved"),
+    "in capitals": ("M.NPZ", b"PK", r"^M\.NPZ is not a model that hidldl saved"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_MODELS)
+def test_what_is_no_model_ends_in_a_readable_message(client, name):
+    called, content, says = WRONG_MODELS[name]
+    job = hand_in(client, "x,a,b\n1,0.5,0.5\n")
+    state = hand_in_model(client, job, content, called)
+    assert (state["state"], state["model"]) == ("ready", None)
+    assert re.search(says, state["problem"])
+    assert not re.search("Traceback|--|save_model", state["problem"])
+    assert client.post(f"/jobs/{job}/predict", json={}).status_code == 409
+
+
+def test_models_that_are_not_taken(client, folders, table, model):
+    job = hand_in(client, table.to_csv())
+    early = client.post(f"/jobs/{job}/model?name=m.npz", content=model)
+    assert early.status_code == 409 or settled(client, job, "reading")["model"] is not None
+    settled(client, job, "reading")
+    answer = client.post(f"/jobs/{job}/model?name=../m.pkl", content=b"cos\nsystem")
+    assert answer.status_code == 422
+    assert answer.json()["problem"] == "m.pkl is not a model; choose a file that was downloaded as “Model”."
+    pieces = [b"0" * 100_000] * 11
+    for content in (b"".join(pieces), iter(pieces)):
+        answer = client.post(f"/jobs/{job}/model?name=m.npz", content=content)
+        assert (answer.status_code, "model has more than 1 megabytes" in answer.json()["problem"]) == (413, True)
+    state = hand_in_model(client, job, model, "m.npz")
+    assert state["problem"] == ""
+    other = hand_in(client, table.drop(columns="x..y").to_csv(), "other.csv")
+    state = hand_in_model(client, other, model)
+    assert "other.csv has no column 'x..y', which the model needs" in state["problem"]
 
 
 def test_nothing_is_left_of_a_forgotten_table(client, folders, table):

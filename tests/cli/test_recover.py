@@ -309,7 +309,7 @@ def test_a_wrong_option_is_one_line_and_changes_nothing(wrong, arguments, says):
 
 def test_a_wrong_model_is_one_line_and_changes_nothing(wrong, run):
     run("recover", "faces.csv", "-o", "first.csv", "--model", "m.npz", "--method", "meanfill")
-    assert "no model file" in wrong("predict", "faces.csv", "--model", "no.npz")
+    assert "no.npz is not a file" in wrong("predict", "faces.csv", "--model", "no.npz")
     Path("bad.npz").write_bytes(Path("m.npz").read_bytes()[:200])
     assert "bad.npz is not a model" in wrong("predict", "faces.csv", "--model", "bad.npz")
     faces().drop(columns="x_2").to_csv("less.csv", index=False)

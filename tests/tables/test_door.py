@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from hidldl import TableError, hide_labels, make_distributions, predict_table, recover_table
 from hidldl.__main__ import main
 from hidldl.app import work
+from hidldl.app.options import prediction_options_of
 
 NAMES = ["joy", "fear", "anger", "calm"]
 GIVEN = {"nu": 100, "ridge": 1, "width": 1, "standardize": True, "prior_rows": 1}
@@ -60,7 +61,9 @@ def test_python_shell_and_page_give_the_same_numbers(faces, result, tmp_path, mo
     assert done.exit_code == 0, done.output
     request = {
         "path": "faces.csv",
-        "options": {"parameters": GIVEN, "intervals": 0.9, "name": "faces", "sheet": None},
+        "name": "faces",
+        "sheet": None,
+        "options": {"parameters": GIVEN, "intervals": 0.9},
         "files": {"output": "page.csv"},
         "command": "",
     }
@@ -72,6 +75,27 @@ def test_python_shell_and_page_give_the_same_numbers(faces, result, tmp_path, mo
         recover_table(file, parameters=GIVEN, intervals=0.9).write("open.csv")
     texts = {name: (tmp_path / f"{name}.csv").read_text() for name in ("shell", "page", "python", "path", "open")}
     assert len(set(texts.values())) == 1
+
+
+def test_python_shell_and_page_predict_the_same_numbers(faces, result, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result.save_model("m.npz")
+    faces.drop(columns=["fear"]).to_csv("new.csv", index=False)
+    shell = ["predict", "new.csv", "--model", "m.npz", "-o", "shell.csv", "--normalise", "--intervals", "0.9"]
+    done = CliRunner().invoke(main, shell)
+    assert done.exit_code == 0, done.output
+    request = {
+        "path": "new.csv",
+        "name": "new",
+        "sheet": None,
+        "given_model": "m.npz",
+        "options": prediction_options_of({"amounts": True, "intervals": True}),
+        "files": {"output": "page.csv"},
+        "command": "",
+    }
+    work.predict(request)
+    predict_table("new.csv", "m.npz", normalise=True, intervals=0.9).write("python.csv")
+    assert len({(tmp_path / f"{name}.csv").read_bytes() for name in ("shell", "page", "python")}) == 1
 
 
 def test_tables_of_other_libraries(faces, result):

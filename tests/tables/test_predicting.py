@@ -1,12 +1,14 @@
 """A model of a table, saved and used on another."""
 
 import json
+from copy import copy
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from hidldl import MeanFill, hide_labels, make_distributions, save_model
+from hidldl.cli.terminal import WORDS
 from hidldl.errors import ModelFileError, TableError
 from hidldl.tables.planning import Options
 from hidldl.tables.prediction import load_table_model, predict_rows
@@ -113,8 +115,11 @@ def test_what_does_not_fit_is_refused(bayes, tmp_path):
         predicted(bayes, frame_of().assign(b=["1", "0", "many", *["1"] * 57]))
     model = MeanFill().fit(np.eye(3), np.full((3, 2), 0.5), np.ones((3, 2), bool))
     save_model(tmp_path / "plain.npz", model)
-    with pytest.raises(ModelFileError, match="not the model of a table; 'hidldl recover --model' saves one"):
+    with pytest.raises(ModelFileError, match=r"not the model of a table; save one with .*save_model") as at:
         load_table_model(tmp_path / "plain.npz")
+    again = copy(at.value)  # as pickle does it
+    in_the_shell = "mine.npz is not the model of a table; save one with hidldl recover --model."
+    assert again.worded(WORDS, "mine.npz") == in_the_shell
 
 
 def changed(folder, path, value):

@@ -14,7 +14,7 @@ USUAL_PORT = 8765
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), help=f"{USUAL_PORT} by default, or any that is free.")
 @click.option("--open/--no-open", "open_browser", default=True, show_default=True, help="Open the page in a browser.")
-@click.option("--max-megabytes", type=click.IntRange(1), default=200, show_default=True, help="The largest table.")
+@click.option("--max-megabytes", type=click.IntRange(1), default=200, show_default=True, help="The largest file.")
 def app(host: str, port: int | None, open_browser: bool, max_megabytes: int) -> None:
     """Recover tables in a web page: drop one, check its columns, look, download.
 

@@ -19,17 +19,23 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Literal, TypeAlias
 
-from hidldl.errors import TableError
+from hidldl.errors import ModelFileError, Remedy, TableError
 from hidldl.tables.sources import split_suffix
 
 logger = logging.getLogger(__name__)
 State: TypeAlias = Literal["new", "reading", "choosing", "ready", "running", "done"]
+Task: TypeAlias = Literal["recover", "predict"]
 MOST_JOBS = 8
 IDLE_SECONDS = 900.0
 """An open page asks once a minute; one that is silent for so long is gone."""
 GRACE_SECONDS = 3.0
 LONGEST_LINE = 2**26
-RESULTS = {"csv": "recovered.csv", "xlsx": "recovered.xlsx", "report": "report.html", "model": "model.npz"}
+RESULTS = {
+    "recover": {"csv": "recovered.csv", "xlsx": "recovered.xlsx", "report": "report.html", "model": "model.npz"},
+    "predict": {"csv": "predicted.csv", "xlsx": "predicted.xlsx", "report": "report.html"},
+}
+"""The files that each task leaves; a workbook is written when it is asked for."""
+MODEL_KINDS = (".npz", ".json")
 
 
 class BusyError(Exception):
@@ -56,6 +62,10 @@ class Job:
     problem: str = ""
     cancelled: bool = False
     overview: dict[str, Any] | None = None
+    model: Path | None = None
+    model_name: str = ""
+    model_overview: dict[str, Any] | None = None
+    task: Task = "recover"
     touched: float = field(default_factory=monotonic)
     _process: asyncio.subprocess.Process | None = None
     _task: asyncio.Task[None] | None = None
@@ -66,8 +76,19 @@ class Job:
         if not kind:
             raise TableError(f"{self.name}: hidldl reads .csv, .tsv, .txt, .parquet and .xlsx files, also .csv.gz.")
         self.table = self.folder / f"table{kind}{compression}"
+        await self._write(self.table, pieces, most_bytes)
+
+    async def take_model(self, name: str, pieces: AsyncIterator[bytes], most_bytes: int) -> None:
+        """Write a model's file as it comes; it is checked when it is looked at."""
+        kind = Path(name).suffix.lower()
+        if kind not in MODEL_KINDS:
+            raise ModelFileError(name, "is not a model", Remedy("save table"))
+        self.model, self.model_name, self.model_overview = self.folder / f"given{kind}", name, None
+        await self._write(self.model, pieces, most_bytes)
+
+    async def _write(self, path: Path, pieces: AsyncIterator[bytes], most_bytes: int) -> None:
         n_bytes = 0
-        with self.table.open("wb") as file:
+        with path.open("wb") as file:
             async for piece in pieces:
                 n_bytes += len(piece)
                 self.touched = monotonic()
@@ -79,9 +100,19 @@ class Job:
         """Begin to look at the table."""
         self._start("reading", self._read())
 
+    def look_at_model(self) -> None:
+        """Begin to check the model, and whether the table has what it needs."""
+        self._start("reading", self._look_at_model())
+
     def recover(self, options: Mapping[str, Any]) -> None:
-        """Begin to recover it, with arguments of ``recover_table``."""
-        self._start("running", self._recover(options))
+        """Begin to recover the table, with arguments of ``recover_table``."""
+        self.task = "recover"
+        self._start("running", self._compute(options))
+
+    def predict(self, options: Mapping[str, Any]) -> None:
+        """Begin to predict its rows with the model, with arguments of ``predict_table``."""
+        self.task = "predict"
+        self._start("running", self._compute(options))
 
     def _start(self, state: State, work: Awaitable[None]) -> None:
         self.state, self.what, self.share, self.problem, self.cancelled = state, "starting", 0.0, "", False
@@ -96,31 +127,31 @@ class Job:
             self.problem = "The program behind this page failed; its log says how."
 
     async def _read(self) -> None:
-        assert self.table is not None
-        request = {"action": "overview", "path": self.table.name, "name": self.name, "sheet": self.sheet}
-        answer, self.problem = await self._run(request)
+        answer, self.problem = await self._run("overview", {})
         self.sheets = answer.get("sheets", [])
         self.overview = None if self.problem or self.sheets else answer
         self.state = "ready" if self.overview else "choosing" if self.sheets else "new"
 
-    async def _recover(self, options: Mapping[str, Any]) -> None:
-        assert self.table is not None
+    async def _look_at_model(self) -> None:
+        answer, self.problem = await self._run("model", {})
+        self.model_overview = None if self.problem else answer
+        self.state = "ready"
+
+    async def _compute(self, options: Mapping[str, Any]) -> None:
         self._remove_results()
-        files = {"output": RESULTS["csv"], "report": RESULTS["report"], "model": RESULTS["model"]}
-        request = {
-            "action": "recover",
-            "path": self.table.name,
-            "options": {**options, "name": self.name, "sheet": self.sheet},
-            "files": files,
-            "command": "hidldl app",
-        }
-        _, problem = await self._run(request)
+        names = {"csv": "output", "report": "report", "model": "model"}
+        files = {names[which]: file for which, file in self.results.items() if which in names}
+        _, problem = await self._run(self.task, {"options": options, "files": files, "command": "hidldl app"})
         if problem:
             self._remove_results()
         self.state, self.problem = ("ready" if problem else "done"), problem
 
-    async def _run(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    async def _run(self, action: str, more: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         """Have a request answered by a program of its own, in the job's folder; its answer, or the problem."""
+        assert self.table is not None
+        request = {"action": action, "path": self.table.name, "name": self.name, "sheet": self.sheet, **more}
+        if self.model is not None:
+            request |= {"given_model": self.model.name, "model_name": self.model_name}
         # -P: a table is never taken for a module. A relative name of a folder would mean another one there.
         command = (sys.executable, "-P", "-m", "hidldl.app.work")
         places = [str(Path(place).absolute()) for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
@@ -143,7 +174,7 @@ class Job:
         last, errors, _ = await asyncio.gather(self._follow(process), process.stderr.read(), process.wait())
         self._process = None
         if self.cancelled:
-            return {}, "Cancelled; nothing was kept but the table."
+            return {}, "Cancelled; nothing was kept but what you handed in."
         if "problem" in last:
             return {}, str(last["problem"])
         if "answer" in last and process.returncode == 0:
@@ -177,13 +208,18 @@ class Job:
                 self._process.kill()
         await self._task
 
+    @property
+    def results(self) -> dict[str, str]:
+        """The files that its task leaves."""
+        return RESULTS[self.task]
+
     def result(self, which: str) -> Path | None:
         """One of the files that a finished run left."""
-        return self.folder / RESULTS[which] if self.state == "done" and which in RESULTS else None
+        return self.folder / self.results[which] if self.state == "done" and which in self.results else None
 
     def _remove_results(self) -> None:
         for path in self.folder.iterdir():
-            if path != self.table:
+            if path not in (self.table, self.model):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
@@ -211,7 +247,7 @@ class Jobs:
     def refuse_second_run(self) -> None:
         """One computation at a time: it uses every core."""
         if any(job.state == "running" for job in self._jobs.values()):
-            raise BusyError("another table is being recovered just now; try again when it is done.")
+            raise BusyError("another table is being worked on just now; try again when it is done.")
 
     async def forget(self, job: Job) -> None:
         """End its work and remove its files."""

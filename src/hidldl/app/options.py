@@ -1,4 +1,7 @@
-"""From what the page asks for to arguments of ``recover_table``; what was left as guessed is left to be guessed."""
+"""From what the page asks for to arguments of ``recover_table`` and ``predict_table``.
+
+What was left as guessed is left to be guessed.
+"""
 
 from typing import Any
 
@@ -35,6 +38,13 @@ def options_of(wanted: Any, overview: dict[str, Any]) -> dict[str, Any]:
         "method": method,
         "intervals": LEVEL if wanted.get("intervals") else None,
     }
+
+
+def prediction_options_of(wanted: Any) -> dict[str, Any]:
+    """Arguments of ``predict_table``, from ``amounts`` and ``intervals``; columns are known from the model."""
+    if not isinstance(wanted, dict):
+        raise ValueError("The request does not say what to predict.")
+    return {"normalise": bool(wanted.get("amounts")), "intervals": LEVEL if wanted.get("intervals") else None}
 
 
 def _refuse(names: dict[str, list[str]]) -> None:

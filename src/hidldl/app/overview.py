@@ -9,6 +9,7 @@ from hidldl.app.words import WORDS
 from hidldl.errors import TableError, note_in
 from hidldl.tables.columns import MOST_DISTINCT, Column
 from hidldl.tables.planning import Options, Plan
+from hidldl.tables.prediction import predict_table
 from hidldl.tables.reading import open_table
 from hidldl.tables.workbook import SeveralSheetsError
 
@@ -45,6 +46,18 @@ def overview(path: Path, name: str, sheet: str | None = None) -> dict[str, Any]:
             "notes": [] if plan is None else [note_in(WORDS, note) for note in plan.notes],
             "problem": problem,
         }
+
+
+def model_overview(path: Path, name: str, sheet: str | None, model: Path) -> dict[str, Any]:
+    """What a model would predict in a table; an error if they do not fit together."""
+    result = predict_table(path, model, name=name, sheet=sheet)
+    return {
+        "method": result.model.method_name,
+        "labels": list(result.plan.roles.labels),
+        "features": list(result.reader.encoding.columns),
+        "has_intervals": result.model.has_intervals,
+        "notes": [note_in(WORDS, note) for note in result.notes],
+    }
 
 
 def _roles(columns: list[Column], plan: Plan | None) -> list[tuple[str, str]]:

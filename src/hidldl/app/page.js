@@ -9,8 +9,14 @@
   const pause = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds));
   const count = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
   const ROLES = { label: "Label", feature: "Feature", id: "Names the rows", out: "Leave out" };
-  const PAGE_TITLE = document.title, TITLES = { running: "Recovering – ", result: "Done – " };
-  let job = null, overview = null, polls = 0;
+  // What can be done, where its settings are chosen, and what it is called.
+  const TASKS = {
+    recover: { section: "columns", button: "run", problem: "run-problem", note: "run-note", verb: "Recover", doing: "Recovering", wanted: toRecover },
+    predict: { section: "predict", button: "predict-run", problem: "predict-problem", note: "predict-note", verb: "Predict", doing: "Predicting", wanted: toPredict },
+  };
+  const PAGE_TITLE = document.title;
+  let job = null, overview = null, polls = 0, task = "recover";
+  let tableFile = null, modelFile = null;  // chosen, and not yet handed in
 
   // Requests: an answer, or an Error whose message can be shown.
   async function ask(path, options) {
@@ -33,7 +39,7 @@
       if (item.dataset.step === step) item.setAttribute("aria-current", "step");
       else item.removeAttribute("aria-current");
     }
-    document.title = (TITLES[step] ?? "") + PAGE_TITLE;
+    document.title = ({ running: TASKS[task].doing + " – ", result: "Done – " }[step] ?? "") + PAGE_TITLE;
     scrollTo(0, 0);
     at(step + "-title").focus({ preventScroll: true });
   }
@@ -49,7 +55,18 @@
     polls += 1;
   }
 
-  // 1. The table.
+  function choose(chosen) {
+    task = chosen;
+    for (const part of document.querySelectorAll("[data-task]")) part.hidden = part.dataset.task !== task;
+    at("running-step").textContent = TASKS[task].verb;
+    at("running-title").textContent = TASKS[task].doing;
+    tableFile = modelFile = null;
+    at("model").value = "";
+    tell("table-problem");
+    tell("reading");
+  }
+
+  // 1. The table, and the model if there is one.
   function handIn(request, said) {
     forget();
     show("table");
@@ -64,18 +81,21 @@
     try {
       await begin();
       const state = await settled("reading");
-      if (!state) return;
+      if (!state) return tell("reading");
       if (state.problem) throw new Error(state.problem);
       overview = state.overview;
       if (state.state === "choosing") offer(state.sheets);
-      else showColumns(state.name);
+      else if (task === "recover") showColumns(state.name);
+      else await readModel(state.name);
+      tableFile = null;
+      tell("reading");
     } catch (error) {
       forget();
       tell("table-problem", error.message);
+      tell("reading", task === "predict" ? chosen() : "");
     } finally {
-      tell("reading");
       busy(false);
-      at("file").value = "";
+      at("file").value = at("model").value = "";
     }
   }
 
@@ -86,18 +106,41 @@
   }
 
   function busy(is) {
-    at("file").disabled = at("sample").disabled = is;
+    for (const id of ["file", "model", "sample", "with-model", "without-model"]) at(id).disabled = is;
     at("reading").classList.toggle("busy", is);
   }
 
-  function upload(file) {
+  const send = (path, file) => ask(`${path}?name=${encodeURIComponent(file.name)}`, { method: "POST", body: file, headers: { "content-type": "application/octet-stream" } });
+
+  const chosen = () => `Chosen: ${[modelFile && "model " + modelFile.name, tableFile && "table " + tableFile.name].filter(Boolean).join(", ")}.`;
+
+  async function readModel(name) {
+    tell("reading", `Reading ${modelFile.name} …`);
+    await send(ofJob("/model"), modelFile);
+    const state = await settled("reading");
+    if (!state) return;
+    if (state.problem) throw new Error(state.problem);
+    showModel(name, state.model);
+  }
+
+  // A file that was chosen or dropped; work begins as soon as all are there.
+  function take(file, isModel) {
+    if (isModel && task !== "predict") choose("predict");
+    if (isModel) modelFile = file;
+    else tableFile = file;
     const most = Number(document.body.dataset.mostMegabytes);
     if (file.size > most * 1e6) {
-      forget();
-      show("table");
-      return tell("table-problem", `${file.name} has ${Math.ceil(file.size / 1e6)} MB; this page takes ${most}. Use hidldl recover in a shell, which takes tables of any size.`);
+      if (isModel) modelFile = null;
+      leave(`${file.name} has ${Math.ceil(file.size / 1e6)} MB; this page takes ${most}. Use hidldl ${task} in a shell, which takes files of any size.`);
+    } else if (task === "predict" && !(modelFile && tableFile)) {
+      if (at("table").hidden) leave();
+      tell("table-problem");
+      tell("reading", `${chosen()} Now choose the ${modelFile ? "table of new rows" : "model"}.`);
+      at(modelFile ? "file" : "model").focus();
+    } else {
+      const table = tableFile;
+      handIn(() => send("jobs", table), `Reading ${table.name} …`);
     }
-    handIn(() => ask("jobs?name=" + encodeURIComponent(file.name), { method: "POST", body: file, headers: { "content-type": "application/octet-stream" } }), `Reading ${file.name} …`);
   }
 
   // The job's state once it has left the one given; undefined if the page has moved on to another table meanwhile.
@@ -119,6 +162,8 @@
     select.value = role;
     return select;
   };
+  // Some names in parentheses; each keeps its own direction of writing.
+  const listed = names => names.length ? ` (${names.slice(0, 8).map(name => `\u2068${name}\u2069`).join(", ")}${names.length > 8 ? ", …" : ""})` : "";
   const shownName = name => name === "" ? "(no name)" : name;
   const rows = () => [...at("roles").tBodies[0].rows];
   const roles = () => rows().map(row => row.dataset.role);
@@ -168,9 +213,8 @@
   function summarise() {
     const given = roles(), number = role => given.filter(one => one === role).length;
     const namer = given.indexOf("id");
-    const labels = overview.columns.filter((_, j) => given[j] === "label").map(column => `\u2068${column.name}\u2069`);
-    const listed = labels.length ? ` (${labels.slice(0, 8).join(", ")}${labels.length > 8 ? ", …" : ""})` : "";
-    at("summary").textContent = `${count(labels.length, "label")}${listed}, ${count(number("feature"), "feature")}` + (number("out") ? `, ${number("out")} left out` : "")
+    const labels = overview.columns.filter((_, j) => given[j] === "label").map(column => column.name);
+    at("summary").textContent = `${count(labels.length, "label")}${listed(labels)}, ${count(number("feature"), "feature")}` + (number("out") ? `, ${number("out")} left out` : "")
       + (namer < 0 ? "; rows go by number." : `; rows are named by \u2068${shownName(overview.columns[namer].name)}\u2069.`);
     const asGuessed = !overview.problem && overview.columns.every((column, j) => column.role === given[j]);
     at("hidden-said").textContent = at("hidden").value === "auto" && asGuessed ? `In this table ${overview.hidden}.` : "";
@@ -201,25 +245,47 @@
   });
   for (const id of ["hidden", "method"]) at(id).addEventListener("change", settle);
 
+  // 2. Or the model.
+  function showModel(name, model) {
+    at("new-name").textContent = at("running-name").textContent = `${name}: ${count(overview.n_rows, "row")}`;
+    const from = model.features.length ? count(model.features.length, "feature") + listed(model.features) : "labels alone";
+    at("predict-summary").textContent = `\u2068${modelFile.name}\u2069 (${model.method}) predicts ${count(model.labels.length, "label")}${listed(model.labels)} from ${from}.`;
+    at("predict-notes").replaceChildren(...model.notes.map(note => element("li", {}, note)));
+    at("new-intervals").disabled = !model.has_intervals;
+    at("new-amounts").value = "";
+    tell("predict-problem");
+    tell("predict-note");
+    show("predict");
+  }
+
   // 3. The run.
   function refused(message) {
-    show("columns");
-    tell("run-problem", message);
-    overview.columns.forEach((column, j) => rows()[j].classList.toggle("at-fault", Boolean(column.name) && message.includes(`column '${column.name}'`)));
-    at("run-problem").scrollIntoView({ block: "center" });
-    at("run-problem").focus({ preventScroll: true });
+    const { section, problem } = TASKS[task];
+    show(section);
+    tell(problem, message);
+    if (task === "recover") overview.columns.forEach((column, j) => rows()[j].classList.toggle("at-fault", Boolean(column.name) && message.includes(`column '${column.name}'`)));
+    at(problem).scrollIntoView({ block: "center" });
+    at(problem).focus({ preventScroll: true });
+  }
+
+  function toRecover() {
+    return ["/run", {
+      roles: roles(), hidden: at("hidden").value === "number" ? at("mark").value.trim() || "a number" : at("hidden").value,
+      amounts: Boolean(at("amounts").value), method: at("method").value, intervals: hasIntervals() && at("intervals").checked,
+    }];
+  }
+
+  function toPredict() {
+    return ["/predict", { amounts: Boolean(at("new-amounts").value), intervals: !at("new-intervals").disabled && at("new-intervals").checked }];
   }
 
   async function run() {
-    tell("run-problem");
-    tell("run-note");
-    const wanted = {
-      roles: roles(), hidden: at("hidden").value === "number" ? at("mark").value.trim() || "a number" : at("hidden").value,
-      amounts: Boolean(at("amounts").value), method: at("method").value, intervals: hasIntervals() && at("intervals").checked,
-    };
+    const { section, button, problem, note, wanted } = TASKS[task], [path, settings] = wanted();
+    tell(problem);
+    tell(note);
     try {
-      at("run").disabled = true;
-      await post(ofJob("/run"), JSON.stringify(wanted)).finally(() => { at("run").disabled = false; });
+      at(button).disabled = true;
+      await post(ofJob(path), JSON.stringify(settings)).finally(() => { at(button).disabled = false; });
       at("bar").value = 0;
       at("what").textContent = "starting";
       at("cancel").disabled = false;
@@ -228,9 +294,9 @@
       if (!state) return;
       if (state.state === "done") showResult(state.files);
       else if (state.cancelled) {
-        show("columns");
-        tell("run-note", state.problem);
-        at("run").focus();
+        show(section);
+        tell(note, state.problem);
+        at(button).focus();
       }
       else refused(state.problem);
     } catch (error) {
@@ -250,7 +316,7 @@
     };
   }
 
-  at("run").addEventListener("click", run);
+  for (const id of ["run", "predict-run"]) at(id).addEventListener("click", run);
   at("cancel").addEventListener("click", async () => {
     at("cancel").disabled = true;
     at("what").textContent = "Cancelling";
@@ -275,17 +341,20 @@
     tell("table-problem", message);
   }
 
-  at("again").addEventListener("click", () => show("columns"));
-  for (const id of ["another", "next-table"]) at(id).addEventListener("click", () => leave());
+  at("again").addEventListener("click", () => show(TASKS[task].section));
+  for (const id of ["another", "other-files", "next-table"]) at(id).addEventListener("click", () => leave());
+  at("with-model").addEventListener("click", () => { choose("predict"); at("model").focus(); });
+  at("without-model").addEventListener("click", () => { leave(); choose("recover"); at("with-model").focus(); });
 
   // Files come by the button or are dropped anywhere.
-  at("file").addEventListener("change", () => at("file").files[0] && upload(at("file").files[0]));
+  for (const id of ["file", "model"]) at(id).addEventListener("change", () => at(id).files[0] && take(at(id).files[0], id === "model"));
   at("read-sheet").addEventListener("click", () => read(() => post(ofJob("/sheet?name=" + encodeURIComponent(at("sheet").value))), `Reading ${at("sheet").value} …`));
   at("sample").addEventListener("click", () => handIn(() => post("sample"), "Making the sample …"));
   for (const kind of ["dragover", "dragleave", "drop"]) addEventListener(kind, event => {
     event.preventDefault();
-    at("drop").classList.toggle("over", kind === "dragover");
-    if (kind === "drop" && event.dataTransfer.files[0] && at("running").hidden && !at("file").disabled) upload(event.dataTransfer.files[0]);
+    at("table").classList.toggle("over", kind === "dragover");
+    const file = kind === "drop" && event.dataTransfer.files[0];
+    if (file && at("running").hidden && !at("file").disabled) take(file, /\.(npz|json)$/i.test(file.name));
   });
 
   // The server forgets a table whose page is silent; a closed page says so itself.

@@ -20,10 +20,11 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from hidldl.app.guard import Guard
-from hidldl.app.jobs import IDLE_SECONDS, RESULTS, BusyError, Job, Jobs, TooLargeError
-from hidldl.app.options import options_of
+from hidldl.app.jobs import IDLE_SECONDS, BusyError, Job, Jobs, TooLargeError
+from hidldl.app.options import options_of, prediction_options_of
 from hidldl.app.sample import write_sample
-from hidldl.errors import TableError
+from hidldl.app.words import WORDS
+from hidldl.errors import ModelFileError, TableError
 from hidldl.methods import all_methods
 from hidldl.replacing import replacing
 from hidldl.tables.reading import open_table
@@ -33,6 +34,7 @@ from hidldl.tables.writing import MOST_EXCEL_ROWS, open_writer
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 LONGEST_NAME = 200
 MOST_JSON_BYTES = 20 * 2**20
+STILL_WORKING = "The table is still being worked on."
 REPORT_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
     "sandbox allow-scripts; frame-ancestors 'self'"
@@ -47,7 +49,7 @@ def make_app(host: str = "127.0.0.1", most_megabytes: int = 200, idle_seconds: f
     host : str
         The name or address that the server listens on; requests must be addressed to it or to this computer.
     most_megabytes : int
-        The largest table that is taken.
+        The largest table or model that is taken.
     idle_seconds : float
         A page that is silent for so long is gone, and its table with it.
     """
@@ -84,7 +86,7 @@ class _Requests:
     """What each request does."""
 
     def __init__(self, jobs: Jobs, most_megabytes: int) -> None:
-        self.jobs, self.most_megabytes = jobs, most_megabytes
+        self.jobs, self.most_megabytes, self.most_bytes = jobs, most_megabytes, most_megabytes * 10**6
         here, reports = files("hidldl.app"), files("hidldl.reports")
         styles = [reports / "templates/base.css", here / "page.css"]
         page = (here / "page.html").read_text(encoding="utf-8").replace("{{ most_megabytes }}", str(most_megabytes))
@@ -102,6 +104,8 @@ class _Requests:
             Route("/sample", self.sample, methods=["POST"]),
             Route("/jobs/{id}", self.with_job(self.state)),
             Route("/jobs/{id}/sheet", self.with_job(self.choose_sheet), methods=["POST"]),
+            Route("/jobs/{id}/model", self.with_job(self.take_model), methods=["POST"]),
+            Route("/jobs/{id}/predict", self.with_job(self.predict), methods=["POST"]),
             Route("/jobs/{id}/run", self.with_job(self.run), methods=["POST"]),
             Route("/jobs/{id}/cancel", self.with_job(self.cancel), methods=["POST"]),
             Route("/jobs/{id}/forget", self.with_job(self.forget), methods=["POST"]),
@@ -124,26 +128,47 @@ class _Requests:
 
     async def upload(self, request: Request) -> Response:
         """A table, as the body of the request: nothing has to be taken apart, so nothing is held in memory."""
-        most_bytes = self.most_megabytes * 10**6
-        too_large = (
-            f"The table has more than {self.most_megabytes} megabytes, the limit of this page; use hidldl recover."
-        )
-        announced = request.headers.get("content-length", "")
-        if announced.isdigit() and int(announced) > most_bytes:
-            return _problem(413, too_large)
+        if self._is_too_large(request):
+            return self._too_large("table", "hidldl recover")
         try:
             job = self.jobs.new(_plain(request.query_params.get("name", "")))
         except BusyError as error:
             return _problem(503, str(error))
         try:
-            await job.take(request.stream(), most_bytes)
+            await job.take(request.stream(), self.most_bytes)
         except (TooLargeError, TableError, ClientDisconnect, OSError) as error:
             await self.jobs.forget(job)
             if isinstance(error, TooLargeError):
-                return _problem(413, too_large)
+                return self._too_large("table", "hidldl recover")
             return _problem(422, str(error) or "The table did not arrive.")
         job.read()
         return JSONResponse({"id": job.id}, 201)
+
+    async def take_model(self, request: Request, job: Job) -> Response:
+        """The file of a model, in the same way, for a table that has been read."""
+        if not _is_free(job):
+            return _problem(409, STILL_WORKING)
+        if self._is_too_large(request):
+            return self._too_large("model", "hidldl predict")
+        name = _plain(request.query_params.get("name", "")) or "model"
+        try:
+            await job.take_model(name, request.stream(), self.most_bytes)
+        except TooLargeError:
+            return self._too_large("model", "hidldl predict")
+        except ModelFileError as error:
+            return _problem(422, error.worded(WORDS))
+        except (ClientDisconnect, OSError) as error:
+            return _problem(422, str(error) or "The model did not arrive.")
+        job.look_at_model()
+        return JSONResponse({}, 202)
+
+    def _is_too_large(self, request: Request) -> bool:
+        announced = request.headers.get("content-length", "")
+        return announced.isdigit() and int(announced) > self.most_bytes
+
+    def _too_large(self, what: str, command: str) -> Response:
+        limit = f"{self.most_megabytes} megabytes, the limit of this page"
+        return _problem(413, f"The {what} has more than {limit}; use {command}.")
 
     async def sample(self, request: Request) -> Response:
         try:
@@ -158,9 +183,9 @@ class _Requests:
         shown = ("name", "state", "what", "share", "problem", "cancelled", "sheets")
         state = {name: getattr(job, name) for name in shown}
         if "overview" in request.query_params:
-            state["overview"] = job.overview
+            state |= {"overview": job.overview, "model": job.model_overview}
         if job.state == "done":
-            state["files"] = [which for which in RESULTS if which != "xlsx" or self._can_write_excel(job)]
+            state["files"] = [which for which in job.results if which != "xlsx" or self._can_write_excel(job)]
         return JSONResponse(state)
 
     async def choose_sheet(self, request: Request, job: Job) -> Response:
@@ -172,17 +197,34 @@ class _Requests:
         return JSONResponse({}, 202)
 
     async def run(self, request: Request, job: Job) -> Response:
-        if job.overview is None or job.state not in ("ready", "done"):
-            return _problem(409, "The table is still being worked on.")
+        overview = job.overview
+        if overview is None:
+            return _problem(409, STILL_WORKING)
+        return await self._start(request, job, job.recover, lambda wanted: options_of(wanted, overview))
+
+    async def predict(self, request: Request, job: Job) -> Response:
+        if job.model_overview is None:
+            return _problem(409, "Hand in a model first.")
+        return await self._start(request, job, job.predict, prediction_options_of)
+
+    async def _start(
+        self,
+        request: Request,
+        job: Job,
+        begin: Callable[[dict[str, Any]], None],
+        read: Callable[[Any], dict[str, Any]],
+    ) -> Response:
+        """Begin work with the options that the request asks for, where nothing else is being worked on."""
         try:
-            wanted = await _json(request)
-            options = options_of(wanted, job.overview)
+            options = read(await _json(request))
             self.jobs.refuse_second_run()
         except ValueError as error:
             return _problem(422, str(error))
         except BusyError as error:
             return _problem(503, str(error))
-        job.recover(options)
+        if not _is_free(job):
+            return _problem(409, STILL_WORKING)
+        begin(options)
         return JSONResponse({}, 202)
 
     async def cancel(self, request: Request, job: Job) -> Response:
@@ -206,7 +248,7 @@ class _Requests:
             raise HTTPException(404)
         if which == "xlsx" and not path.exists():
             try:
-                await run_in_threadpool(_write_excel, job.folder / RESULTS["csv"], path)
+                await run_in_threadpool(_write_excel, job.folder / job.results["csv"], path)
             except (TableError, ImportError, OSError) as error:
                 return _problem(422, str(error))
         stem = split_suffix(job.name)[0]
@@ -216,6 +258,11 @@ class _Requests:
     def _can_write_excel(job: Job) -> bool:
         few = job.overview is not None and job.overview["n_rows"] <= MOST_EXCEL_ROWS
         return few and all(find_spec(module) for module in ("openpyxl", "defusedxml"))
+
+
+def _is_free(job: Job) -> bool:
+    """Whether the table has been read and nothing is being done with it."""
+    return job.overview is not None and job.state in ("ready", "done")
 
 
 def method_options() -> str:

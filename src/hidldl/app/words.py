@@ -12,4 +12,7 @@ WORDS = {
     "bayes": "choose BayesHidLDL",
     "output": "choose what to download",
     "skip": "correct the row in the table",
+    "save": "recover the table again and download its model",
+    "save table": "choose a file that was downloaded as “Model”",
+    "register": "install the package that adds it where this page runs",
 }

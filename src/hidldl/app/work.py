@@ -11,25 +11,47 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hidldl.app.overview import overview
+from hidldl.app.overview import model_overview, overview
 from hidldl.app.words import WORDS
-from hidldl.errors import TableError
+from hidldl.errors import ModelFileError, TableError
 
 
 def recover(request: dict[str, Any]) -> dict[str, Any]:
     """Recover a table and write the results that the request names."""
     from hidldl.tables.recovery import recover_table
 
-    result = recover_table(Path(request["path"]), **request["options"], n_jobs=-1, progress=_print_step)
+    result = recover_table(Path(request["path"]), **_asked(request), progress=_print_step)
     result.write(**request["files"], command=request["command"], progress=_print_step)
     return {}
+
+
+def predict(request: dict[str, Any]) -> dict[str, Any]:
+    """Predict the rows of a table with the model that was handed in, and write the results that the request names."""
+    from hidldl.tables.prediction import predict_table
+
+    result = predict_table(Path(request["path"]), request["given_model"], **_asked(request))
+    result.write(**request["files"], command=request["command"], progress=_print_step)
+    return {}
+
+
+def _asked(request: dict[str, Any]) -> dict[str, Any]:
+    return {**request["options"], "name": request["name"], "sheet": request["sheet"], "n_jobs": -1}
 
 
 def _overview(request: dict[str, Any]) -> dict[str, Any]:
     return overview(Path(request["path"]), request["name"], request["sheet"])
 
 
-ACTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {"overview": _overview, "recover": recover}
+def _model_overview(request: dict[str, Any]) -> dict[str, Any]:
+    return model_overview(Path(request["path"]), request["name"], request["sheet"], Path(request["given_model"]))
+
+
+ACTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "overview": _overview,
+    "model": _model_overview,
+    "recover": recover,
+    "predict": predict,
+}
 
 
 def main() -> None:
@@ -41,6 +63,8 @@ def main() -> None:
             answer: dict[str, Any] = {"answer": ACTIONS[request["action"]](request)}
     except TableError as error:
         answer = {"problem": error.worded(WORDS)}
+    except ModelFileError as error:
+        answer = {"problem": error.worded(WORDS, request["model_name"])}
     except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
         answer = {"problem": " ".join(str(error).split()) or "There is not enough memory for this table."}
     _print(answer)

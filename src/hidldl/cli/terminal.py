@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hidldl.errors import TableError, note_in
+from hidldl.errors import ModelFileError, TableError, note_in
 from hidldl.progress import Progress, shown, silent
 
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ WORDS = {
     "bayes": "use --method bayes",
     "output": "name an output file (-o recovered.csv), a --report or both",
     "skip": "use --skip-bad-rows",
+    "save": "save it again with hidldl recover --model",
+    "save table": "save one with hidldl recover --model",
+    "register": "install the package that adds it",
 }
 """What the shell calls each remedy of an error."""
 
@@ -62,6 +65,8 @@ def one_line_errors() -> Iterator[None]:
         raise WrongInput(why) from error
     except TableError as error:
         _print_notes(error.notes)
+        raise WrongInput(error.worded(WORDS)) from error
+    except ModelFileError as error:
         raise WrongInput(error.worded(WORDS)) from error
     except (ValueError, TypeError, ImportError, MemoryError) as error:
         raise WrongInput(" ".join(str(error).split()) or "there is not enough memory for this table.") from error

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,7 @@ def predict_rows(
     n_jobs: int | None = None,
 ) -> RecoveredTable:
     """Read a model, and check that the table has what it needs."""
+    started = perf_counter()
     model, plan, encoding = load_table_model(path)
     if level is not None and not model.has_intervals:
         raise TableError(f"{model.method_name} has no intervals", Remedy("no intervals"))
@@ -77,7 +79,7 @@ def predict_rows(
     plan = replace(plan, roles=roles, normalise=plan.normalise or normalise)
     shares = Shares(table.name, roles.labels, plan.marks, plan.normalise)
     reader = NumberReader(shares, encoding, roles.row_names)
-    return RecoveredTable(table, plan, reader, model, notes, level)
+    return RecoveredTable(table, plan, reader, model, notes, level, started=started)
 
 
 def load_table_model(path: Path) -> tuple[Recoverer, Plan, FeatureEncoding]:
@@ -88,9 +90,9 @@ def load_table_model(path: Path) -> tuple[Recoverer, Plan, FeatureEncoding]:
         plan = Plan(roles, marks, bool(about["normalise"]), ())
         fits = _fit_together(model, plan, encoding)
     except (TypeError, KeyError, AttributeError, ValueError) as error:
-        raise ModelFileError(f"{path.name} is not the model of a table; 'hidldl recover --model' saves one.") from error
+        raise ModelFileError(path.name, "is not the model of a table", Remedy("save table")) from error
     if not fits:
-        raise ModelFileError(f"{path.name} is damaged: its parts do not fit together; save it again.")
+        raise ModelFileError(path.name, "is damaged: its parts do not fit together", Remedy("save"))
     return model, plan, encoding
 
 
