@@ -1,5 +1,6 @@
 """The page as its users meet it: in a browser, by mouse and by keyboard, from a table to its files."""
 
+import re
 import tempfile
 
 import numpy as np
@@ -83,10 +84,17 @@ def test_from_a_table_to_its_files(open_app, table, hidden, tmp_path):
     page.locator("#file").set_input_files(table)
     shown(page, "columns")
     roles = page.locator("#roles select")
-    assert [select.input_value() for select in roles.all()] == ["id", *["feature"] * 4, *["label"] * 5]
+    assert [select.input_value() for select in roles.all()] == [*["label"] * 5, "id", *["feature"] * 4]
+    names = page.locator("#roles tbody th").all_inner_texts()
+    assert names == [*LABELS, "face", "size, in mm", "x..y", "x*", "x"]  # in each role the order of the table
+    summary = page.locator("#summary").inner_text()
+    assert summary.startswith("Guessed: 5 labels")
+    assert "The labels look like shares, which sum to 1 in 100 % of the rows" in summary
     assert page.locator("#roles b, #summary b, #preview i").count() == 0  # names are text, never HTML
     page.get_by_label("What is x..y?").select_option("out")
-    assert "3 features, 1 left out; rows are named by" in page.locator("#summary").inner_text()
+    summary = page.locator("#summary").inner_text()
+    assert "3 features, 1 left out; rows are named by" in summary
+    assert not re.search("Guessed|look like", summary)  # it is no guess any more
     run_quickly(page)
     shown(page, "running")
     shown(page, "result")

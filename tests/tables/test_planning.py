@@ -35,7 +35,14 @@ def test_labels_as_told(labels):
     found = roles(table(x=X, y=X**2), labels=labels)
     assert sorted(found.labels) == ["a", "b", "c"]
     assert found.numbers == ("x", "y")
-    assert found.row_names is None
+    assert (found.row_names, found.guessed_as) == (None, "")
+
+
+def test_a_guess_says_what_it_takes_the_labels_for():
+    found = roles(table(x=X).round(6))
+    assert found.labels == ("a", "b", "c")
+    assert found.guessed_as.startswith("shares, which sum to 1 in 100 % of the rows")
+    assert f"labels were guessed as {found.guessed_as}" in found.notes
 
 
 def test_a_name_with_a_comma_or_a_star_is_a_name():

@@ -42,6 +42,7 @@ def overview(path: Path, name: str, sheet: str | None = None) -> dict[str, Any]:
                 for column, (role, why) in zip(columns, _roles(columns, plan), strict=True)
             ],
             "first_rows": _cells(first.iloc[:, :SHOWN_COLUMNS]),
+            "guessed_as": "" if plan is None else plan.roles.guessed_as,
             "hidden": _hidden(columns, plan),
             "notes": [] if plan is None else [note_in(WORDS, note) for note in plan.notes],
             "problem": problem,

@@ -8,6 +8,7 @@
   };
   const pause = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds));
   const count = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
+  const ORDER = ["label", "id", "feature", "out"];
   const ROLES = { label: "Label", feature: "Feature", id: "Names the rows", out: "Leave out" };
   // What can be done, where its settings are chosen, and what it is called.
   const TASKS = {
@@ -165,7 +166,7 @@
   // Some names in parentheses; each keeps its own direction of writing.
   const listed = names => names.length ? ` (${names.slice(0, 8).map(name => `\u2068${name}\u2069`).join(", ")}${names.length > 8 ? ", …" : ""})` : "";
   const shownName = name => name === "" ? "(no name)" : name;
-  const rows = () => [...at("roles").tBodies[0].rows];
+  const rows = () => [...at("roles").tBodies[0].rows].sort((a, b) => a.dataset.column - b.dataset.column);
   const roles = () => rows().map(row => row.dataset.role);
 
   function showColumns(name) {
@@ -174,14 +175,16 @@
     at("running-name").textContent = at("table-name").textContent;
     tell("run-problem");
     tell("run-note");
-    const lines = overview.columns.map(column => {
+    const lines = overview.columns.map((column, j) => {
       const select = roleSelect(column.role);
       select.setAttribute("aria-label", "What is " + shownName(column.name) + "?");
       const holds = element("td", {}, column.holds, ...(column.why ? [element("small", {}, "left out: " + column.why)] : []));
       const line = element("tr", {}, element("th", { scope: "row" }, element("bdi", {}, shownName(column.name))), holds, element("td", {}, select));
-      line.dataset.role = column.role;
+      Object.assign(line.dataset, { role: column.role, column: j });
       return line;
     });
+    // Labels first: they are what a user has to look at. Lines stay where they are when their role is changed.
+    if (!overview.problem) lines.sort((a, b) => ORDER.indexOf(a.dataset.role) - ORDER.indexOf(b.dataset.role));
     at("roles").tBodies[0].replaceChildren(...lines);
     at("notes").replaceChildren(...overview.notes.map(note => element("li", {}, note)));
     at("understood").hidden = !overview.notes.length;
@@ -214,9 +217,10 @@
     const given = roles(), number = role => given.filter(one => one === role).length;
     const namer = given.indexOf("id");
     const labels = overview.columns.filter((_, j) => given[j] === "label").map(column => column.name);
-    at("summary").textContent = `${count(labels.length, "label")}${listed(labels)}, ${count(number("feature"), "feature")}` + (number("out") ? `, ${number("out")} left out` : "")
-      + (namer < 0 ? "; rows go by number." : `; rows are named by \u2068${shownName(overview.columns[namer].name)}\u2069.`);
     const asGuessed = !overview.problem && overview.columns.every((column, j) => column.role === given[j]);
+    at("summary").textContent = `${asGuessed ? "Guessed: " : ""}${count(labels.length, "label")}${listed(labels)}, ${count(number("feature"), "feature")}` + (number("out") ? `, ${number("out")} left out` : "")
+      + (namer < 0 ? "; rows go by number." : `; rows are named by \u2068${shownName(overview.columns[namer].name)}\u2069.`)
+      + (asGuessed ? ` The labels look like ${overview.guessed_as}. Correct below what is wrong.` : "");
     at("hidden-said").textContent = at("hidden").value === "auto" && asGuessed ? `In this table ${overview.hidden}.` : "";
   }
 

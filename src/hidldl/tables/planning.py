@@ -69,7 +69,8 @@ class Options:
 class Roles:
     """What each column is for.
 
-    ``left_out`` has the reason for each column that is for nothing; ``notes`` say what was guessed.
+    ``left_out`` has the reason for each column that is for nothing; ``notes`` say what was guessed. ``guessed_as`` says
+    what the labels were taken for, with typical sums of rows and how sure that is; it is empty where a user named them.
     """
 
     labels: tuple[str, ...]
@@ -78,6 +79,7 @@ class Roles:
     row_names: str | None = None
     left_out: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
+    guessed_as: str = ""
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ def assign_roles(
     wanted = select_columns(features, table, list(known), "features") if features else ()
     namer = _row_names(table, columns, row_names, {*label_names, *wanted}, first_rows)
     total_row = name_of_total_row(columns, first_rows)
-    notes = []
+    notes, guessed_as = [], ""
     if total_row is not None:
         notes.append(f"row {first_rows.index[-1]} is called {quoted(total_row)}: remove it if it sums up the others")
         first_rows = first_rows.iloc[:-1]
@@ -164,7 +166,8 @@ def assign_roles(
         if reading is None:
             raise _no_labels(table, guess, columns, first_rows)
         label_names = reading.labels
-        notes += _notes_on_guess(guess, reading)
+        guessed_as = reading.describe() + ("" if guess.confidence == "sure" else f" ({guess.confidence})")
+        notes += _notes_on_guess(label_names, guessed_as)
     refuse_unusable_labels(table, [known[name] for name in label_names])
     if namer in label_names:
         raise TableError(f"{table}: column {quoted(namer)} cannot be both a label and the name of rows.")
@@ -185,6 +188,7 @@ def assign_roles(
         row_names=namer,
         left_out=tuple(left_out.items()),
         notes=tuple(notes),
+        guessed_as=guessed_as,
     )
 
 
@@ -268,11 +272,10 @@ def _row_names(
     return given
 
 
-def _notes_on_guess(guess: Guess, reading: Reading) -> list[str]:
-    doubt = "" if guess.confidence == "sure" else f" ({guess.confidence})"
+def _notes_on_guess(labels: Sequence[str], guessed_as: str) -> list[str]:
     return [
-        Note(f"labels, guessed: {quoted_list(reading.labels)}", Remedy("labels", "if that is wrong")),
-        f"labels were guessed as {reading.describe()}{doubt}",
+        Note(f"labels, guessed: {quoted_list(labels)}", Remedy("labels", "if that is wrong")),
+        f"labels were guessed as {guessed_as}",
     ]
 
 
