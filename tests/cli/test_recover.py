@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from html import unescape
 from io import StringIO
 from pathlib import Path
 
@@ -464,6 +465,43 @@ def test_a_check_lists_every_bad_row_and_ends_as_a_run_would(run):
     result = plain_run("recover", "faces.csv", "--check")
     assert result.stdout.endswith("A run would succeed.\n")
     assert not Path("faces.recovered.csv").exists()
+
+
+def test_a_check_can_be_looked_at(run):
+    frame = faces()
+    frame.loc[range(45), NAMES] = [0.5, 0.1, 0.1, 0.1]
+    frame.loc[7, "joy"] = -1
+    frame["face"] = "<b>" + frame["face"]
+    frame.to_csv("bad.csv", index=False)
+    told = ["recover", "bad.csv", "--labels", "joy..calm", "--check", "--report", "check.html"]
+    result = CliRunner().invoke(main, told)
+    assert result.exit_code == 2
+    assert "45 rows of bad.csv cannot be right; correct them; use --skip-bad-rows to leave them out" in result.stderr
+    page = Path("check.html").read_text(encoding="utf-8")
+    assert "A run would not succeed" in page
+    assert "<b>45 rows</b> cannot be right" in page
+    rows = re.findall(r'<th scope="row">(\d+)</th><td class="name"><bdi>(.*?)</bdi></td><td>(.*?)</td>', page)
+    assert [(int(row), name) for row, name, _ in rows] == [(i + 1, f"&lt;b&gt;{i:03d}") for i in range(45)]
+    assert {unescape(reason).split(";")[0] for _, _, reason in rows} == {
+        "its labels sum to 0.8, not to 1",
+        "-1 in label column 'joy' is negative",
+    }
+    assert sorted(path.name for path in Path().iterdir()) == ["bad.csv", "check.html", "faces.csv"]
+    plain_run(*told, "--skip-bad-rows")
+    page = Path("check.html").read_text(encoding="utf-8")
+    assert "A run would succeed" in page
+    assert "cannot be right, and would be left out" in page
+
+
+def test_a_check_of_what_cannot_be_read_can_be_looked_at_too(run):
+    Path("ragged.csv").write_text("x,a,b\n1,0.5,0.5\n2,0.5\n")
+    Path("nolabels.csv").write_text("x,y\n" + "".join(f"{i},{i % 7}.5\n" for i in range(20)))
+    for name, says in (("ragged", "row 2 of ragged.csv has 2 fields"), ("nolabels", "name them with --labels")):
+        result = CliRunner().invoke(main, ["recover", f"{name}.csv", "--check", "--report", "check.html"])
+        assert (result.exit_code, says in result.stderr) == (2, True)
+        assert says in Path("check.html").read_text(encoding="utf-8")
+    result = CliRunner().invoke(main, ["recover", "faces.csv", "--check", "--report", "faces.csv"])
+    assert (result.exit_code, "must end in .html" in result.stderr) == (2, True)
 
 
 def test_bad_rows_are_left_out_and_listed_if_asked_for(run):

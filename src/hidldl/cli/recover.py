@@ -6,13 +6,17 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hidldl.cli.terminal import WORDS, echo_wrapped, one_line_errors, progress_on, report_results
-from hidldl.errors import Remedy, TableError, note_in
+from hidldl.errors import note_in
 from hidldl.methods import method_names
+from hidldl.replacing import replacing
+
+if TYPE_CHECKING:
+    from hidldl.tables.checking import TableCheck
 
 MOST_LISTED = 40
 PROGRESS = ["auto", "bar", "json", "none"]
@@ -115,7 +119,8 @@ def table_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--shown", "shown_labels", help="In such a table: the column of the labels that could be chosen.")
 @click.option("--features-from", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="Features of the items of such a table, joined by the column of --item.")  # fmt: skip
-@click.option("--check", is_flag=True, help="Check every row, and print how the table is understood; write nothing.")
+@click.option("--check", is_flag=True, help="Check every row, and print how the table is understood; write "
+              "nothing but the --report, if one is named.")  # fmt: skip
 @table_options
 def recover(
     table: Path,
@@ -176,7 +181,7 @@ def recover(
         reading: dict[str, Any] = {"kind": kind, "sheet": sheet, "header_row": header_row, "name": name}
         namer: Any = False if no_id else row_names
         if check:
-            _check(table, {**asked, "row_names": namer, "level": level}, votes, reading)
+            _check(table, {**asked, "row_names": namer, "level": level}, votes, reading, report)
             return
         from hidldl.tables.recovery import recover_table
         from hidldl.tables.writing import beside, checked_targets
@@ -193,22 +198,34 @@ def recover(
         report_results(result.notes, summary, targets)
 
 
-def _check(path: Path, asked: dict[str, Any], votes: dict[str, Any], reading: dict[str, Any]) -> None:
-    """Print how the table is understood and what is wrong with it; end with 2 if a run would not succeed."""
-    from hidldl.tables.checking import check_rows
+def _check(
+    path: Path, asked: dict[str, Any], votes: dict[str, Any], reading: dict[str, Any], report: Path | None
+) -> None:
+    """Say how the table is understood and what is wrong with it; end with 2 if a run would not succeed."""
+    from hidldl.tables.checking import check_table
     from hidldl.tables.planning import Options
-    from hidldl.tables.recovery import understand
+    from hidldl.tables.writing import Targets
 
-    table, options, notes = understand(path, Options(**asked), **votes, reading=reading)
-    check = check_rows(table, options)
-    table.close()
+    if report is not None:
+        Targets(None, report).check(path)
+    check = check_table(path, Options(**asked), votes=votes, reading=reading)
+    _print_check(check)
+    if report is not None:
+        with replacing(report) as target:
+            target.write_text(check.page(WORDS, command_line()), encoding="utf-8")
+        click.echo(f"report:   {report}", err=True)
+    if check.failures:
+        raise check.failures[0]
+    click.echo("A run would succeed.")
+
+
+def _print_check(check: "TableCheck") -> None:
     if check.plan is not None:
-        roles = check.plan.roles
-        click.echo(f"{table.name}: {check.n_rows:,} rows")
-        for title, names in (("labels", roles.labels), ("numbers", roles.numbers), ("categories", roles.categories)):
+        click.echo(f"{check.name}: {check.n_rows:,} rows")
+        for title, names in check.columns.items():
             more = f", and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
             echo_wrapped(f"{title} ({len(names)}): {', '.join(names[:MOST_LISTED]) or 'none'}{more}")
-        for note in (*notes, *check.plan.notes):
+        for note in check.notes:
             echo_wrapped(f"- {note_in(WORDS, note)}")
     for warning in check.warnings:
         echo_wrapped(f"warning: {warning}")
@@ -218,8 +235,3 @@ def _check(path: Path, asked: dict[str, Any], votes: dict[str, Any], reading: di
     if n_bad:
         more = f"; the first {MOST_LISTED} are listed" if n_bad > MOST_LISTED else ""
         click.echo(f"{n_bad:,} of {check.n_rows:,} rows cannot be right{more}.")
-    if check.would_succeed:
-        click.echo("A run would succeed.")
-        return
-    faults = TableError(f"{n_bad:,} rows of {table.name} cannot be right; correct them", Remedy("skip"))
-    raise check.errors[0] if check.errors else faults

@@ -1,16 +1,19 @@
 """A table checked without recovering it: how it is understood, what is wrong row by row, and what is implausible."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from hidldl.errors import Remedy, TableError
+from hidldl.errors import Remedy, TableError, note_in
+from hidldl.reports.check_page import CheckFacts, check_page
 from hidldl.tables.numbers import Shares
 from hidldl.tables.planning import Options, Plan
 from hidldl.tables.reading import Table
-from hidldl.tables.recovery import make_model
+from hidldl.tables.recovery import make_model, understand
 from hidldl.tables.results import CHUNK_ROWS
 
 MOST_HIDDEN = 0.8
@@ -26,12 +29,16 @@ class TableCheck:
 
     Attributes
     ----------
+    name : str
+        What the table is called.
     skips_bad_rows : bool
         Whether a run would leave out rows that cannot be right.
     n_rows : int
         Rows of the table.
     plan : Plan or None
         How the table is understood; None where that failed.
+    notes : tuple of str
+        What was guessed and decided.
     errors : list of TableError
         What would end a run, beside single rows.
     bad_rows : DataFrame
@@ -40,9 +47,11 @@ class TableCheck:
         What is implausible, but would not end a run.
     """
 
+    name: str
     skips_bad_rows: bool = False
     n_rows: int = 0
     plan: Plan | None = None
+    notes: tuple[str, ...] = ()
     errors: list[TableError] = field(default_factory=list)
     bad_rows: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=["row", "name", "reason"]))
     warnings: list[str] = field(default_factory=list)
@@ -50,16 +59,63 @@ class TableCheck:
     @property
     def would_succeed(self) -> bool:
         """Whether a run with the same options would."""
-        return not self.errors and (self.skips_bad_rows or not len(self.bad_rows))
+        return not self.failures
+
+    @property
+    def failures(self) -> list[TableError]:
+        """What would end a run, bad rows included."""
+        if self.skips_bad_rows or not len(self.bad_rows):
+            return self.errors
+        problem = f"{len(self.bad_rows):,} rows of {self.name} cannot be right; correct them"
+        return [*self.errors, TableError(problem, Remedy("skip", "to leave them out"))]
+
+    @property
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """The names of the columns, by what they are for."""
+        if self.plan is None:
+            return {}
+        roles = self.plan.roles
+        return {"labels": roles.labels, "numbers": roles.numbers, "categories": roles.categories}
+
+    def page(self, words: Mapping[str, str], command: str) -> str:
+        """The outcome as a page, in the words of a front end."""
+        roles = None if self.plan is None else self.plan.roles
+        namer = () if roles is None or roles.row_names is None else (roles.row_names or "(the first column)",)
+        return check_page(
+            CheckFacts(
+                source=self.name,
+                n_rows=self.n_rows,
+                would_succeed=self.would_succeed,
+                command=command,
+                problems=[error.worded(words) for error in self.failures],
+                warnings=self.warnings,
+                notes=[note_in(words, note) for note in self.notes],
+                columns={**self.columns, "names of rows": namer} if roles else {},
+                left_out=roles.left_out if roles else (),
+                bad_rows=self.bad_rows,
+            )
+        )
 
 
-def check_rows(table: Table, options: Options) -> TableCheck:
+def check_table(path: Path, options: Options, *, votes: Mapping[str, Any], reading: Mapping[str, Any]) -> TableCheck:
+    """Check a table, or votes, as ``recover_table`` would read them; a table that cannot be read is an error too."""
+    try:
+        table, options, notes = understand(path, options, **votes, reading=reading)
+    except TableError as error:
+        name = reading.get("name") or ("standard input" if str(path) == "-" else path.name)
+        return TableCheck(name, errors=[error])
+    with table:
+        return check_rows(table, options, notes)
+
+
+def check_rows(table: Table, options: Options, notes: tuple[str, ...] = ()) -> TableCheck:
     """Check every row of a table as a run would read it."""
-    check = TableCheck(skips_bad_rows=options.skip_bad_rows)
+    check = TableCheck(table.name, options.skip_bad_rows, notes=notes)
     try:
         make_model(options)
         check.n_rows = table.n_rows
         check.plan = plan = Plan.of(table, options)
+        check.notes = (*notes, *plan.notes)
     except TableError as error:
         check.errors.append(error)
         return check
