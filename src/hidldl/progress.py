@@ -16,6 +16,7 @@ Verbose: TypeAlias = bool | Progress
 
 T = TypeVar("T")
 SECONDS_BETWEEN_LINES = 5.0
+WIDEST_BAR = 100
 USUAL_STEPS = 25
 """Where the total is unknown, this many steps count as half of the work."""
 
@@ -68,17 +69,26 @@ def _bar() -> Iterator[Progress]:
     from rich.console import Console
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
+    from rich.table import Column
 
+    # Where a terminal is narrow, words are cut and the bar is short; figures stay whole.
     columns = (
-        TextColumn("{task.description:<48}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
+        TextColumn("{task.description}", markup=False, table_column=Column(ratio=3, no_wrap=True, overflow="ellipsis")),
+        BarColumn(bar_width=None, table_column=Column(ratio=1)),
+        TaskProgressColumn(table_column=Column(no_wrap=True)),
+        TimeElapsedColumn(table_column=Column(no_wrap=True)),
+        TimeRemainingColumn(table_column=Column(no_wrap=True)),
+        TextColumn("{task.fields[left]}"),
     )
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("starting", total=None)
-        yield lambda done, total, words: bar.update(task, description=words, completed=done, total=total)
+    console = Console(stderr=True)
+    console.width = min(console.width, WIDEST_BAR)
+    with Bar(*columns, console=console, transient=True, expand=True) as bar:
+        task = bar.add_task("starting", total=None, left="")
+
+        def progress(done: float, total: float | None, words: str) -> None:
+            bar.update(task, description=words, completed=done, total=total, left="" if total is None else "left")
+
+        yield progress
 
 
 def _lines() -> Progress:

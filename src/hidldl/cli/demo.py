@@ -66,16 +66,18 @@ def demo(dataset: str, rate: float, seed: int, picture: Path) -> None:
 
 
 def _table(results: "list[DemoResult]") -> "Table":
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     from hidldl.metrics import MEASURES
 
     # KL is infinite as soon as one hidden label is taken for absent, which says nothing about the rest.
     shown = [measure for measure in MEASURES.values() if measure.name != "kl"]
-    table = Table(title="Distance to the true rows", caption="↓ lower is better, ↑ higher is better; the best is bold")
+    caption = "↓ lower is better, ↑ higher is better; the best is bold"
+    table = Table(title="Distance to the true rows", caption=caption, box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("method", no_wrap=True)
     for measure in shown:
-        table.add_column(f"{measure.name}\n{measure.arrow}", justify="right", no_wrap=True)
+        table.add_column(f"{measure.name}\n{measure.arrow}", justify="right", no_wrap=True, min_width=6)
     best = {
         measure.name: (max if measure.higher_is_better else min)(result.scores[measure.name] for result in results)
         for measure in shown

@@ -114,7 +114,7 @@ def _print_json(done: float, total: float | None, words: str) -> None:
 def report_results(notes: Iterable[str], summary: "Summary", targets: "Targets") -> None:
     """Say what was guessed and done, on standard error: standard output may be the result."""
     _print_notes(notes)
-    click.echo(_sentence(summary), err=True)
+    echo_wrapped(_sentence(summary), err=True)
     words = {"output": "result", "reannotate": "list", "bad_rows": "left out"}
     for what, path in targets.named().items():
         if path in targets.files:
