@@ -2,6 +2,7 @@
 
 import json
 from copy import copy
+from time import perf_counter
 
 import numpy as np
 import pandas as pd
@@ -73,6 +74,12 @@ def test_labels_of_new_rows_are_used_and_kept(bayes):
     assert (piece.low <= piece.high).all()
     assert piece.names.tolist() == frame["name"].tolist()
     assert "labels in 3 of 3 columns are used" in prediction.notes[0]
+
+
+def test_a_report_tells_how_long_the_prediction_took(bayes, tmp_path):
+    began = perf_counter()
+    prediction, _ = predicted(bayes, frame_of())
+    assert began <= prediction.started <= perf_counter()
 
 
 def test_tables_without_labels_or_names(bayes):

@@ -112,6 +112,7 @@ def _overall(summary: Summary) -> dict[str, Any]:
     description = f"Histogram of the hidden mass of {n:,} rows: mean {mass:.0%}, {n_half:,} rows lost half or more."
     return {
         "hidden_entries": int(summary.hidden_counts.sum()) / (n * m),
+        "n_seen": n * m - int(summary.hidden_counts.sum()),
         "n_complete": summary.n_complete,
         "n_half": n_half,
         "histogram": histogram(summary.mass_histogram, mass, description) if n > 1 and mass > 0 else None,

@@ -59,8 +59,9 @@
     const scale = Math.min(whole, whole / 20 * Math.ceil(Math.max(1, ...row.recovered, ...row.handedIn, ...(row.high ?? [])) / (whole / 20)));
     const hidden = row.handedIn.filter(share => share === null).length;
     at("row-name").textContent = titled(row);
-    at("row-text").textContent = `Row ${row.number.toLocaleString("en")}: ` + (hidden
-      ? `${hidden} of ${labels.length} labels ${hidden === 1 ? "was" : "were"} hidden and ${hidden === 1 ? "holds" : "hold"} ${tenths(row.mass)}; what was seen is really ${tenths(1000 - row.mass)} of the row.`
+    at("row-text").textContent = `Row ${row.number.toLocaleString("en")}: ` + (hidden === labels.length
+      ? "no label was seen, so all shares are predicted."
+      : hidden ? `${hidden} of ${labels.length} labels ${hidden === 1 ? "was" : "were"} hidden and ${hidden === 1 ? "holds" : "hold"} ${tenths(row.mass)}; what was seen is really ${tenths(1000 - row.mass)} of the row.`
       : "nothing was hidden.");
     at("row-scale").textContent = "bars from 0 to " + percent(scale, 0);
     const places = labels.map((_, j) => j);
