@@ -76,7 +76,7 @@ def test_labels_of_new_rows_are_used_and_kept(bayes):
     assert "labels in 3 of 3 columns are used" in prediction.notes[0]
 
 
-def test_a_report_tells_how_long_the_prediction_took(bayes, tmp_path):
+def test_a_report_tells_how_long_the_prediction_took(bayes):
     began = perf_counter()
     prediction, _ = predicted(bayes, frame_of())
     assert began <= prediction.started <= perf_counter()
