@@ -69,9 +69,14 @@ class LogShares:
     means: FloatArray
 
     @classmethod
+    def given(cls, D_obs: FloatArray, means: FloatArray) -> "LogShares":
+        """Where the means of the labels are known."""
+        return cls(np.log(np.maximum(D_obs, SMALLEST / D_obs.shape[1])), means)
+
+    @classmethod
     def of(cls, D_obs: FloatArray, observed: BoolArray) -> "LogShares":
         """Fit levels and means by least squares, in turns."""
-        self = cls(np.log(np.maximum(D_obs, SMALLEST / D_obs.shape[1])), np.zeros(D_obs.shape[1]))
+        self = cls.given(D_obs, np.zeros(D_obs.shape[1]))
         for _ in range(20):
             means = np.where(observed, self.logs - self.levels(observed), 0).sum(axis=0) / observed.sum(axis=0)
             self = cls(self.logs, means - means.mean())
@@ -177,8 +182,8 @@ class Network(Rival):
         check_number(self.n_networks, "n_networks", at_least=1, integer=True)
 
     def _recover(self, prepared: Any, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
-        logs = LogShares.of(D_obs, observed)
-        items = _Items(scaled(prepared, 300), D_obs, observed, logs, self.sees_labels)
+        means = LogShares.of(D_obs, observed).means
+        items = _Items(scaled(prepared, 300), D_obs, observed, means, self.sees_labels)
         seeds = random_generator(self.random_state).integers(2**31, size=self.n_networks)
         candidates = [_train(replace(items, dropout=rate), seeds[0]) for rate in FEATURE_DROPOUTS]
         best = min(candidates, key=lambda network: network.loss)
@@ -210,18 +215,21 @@ class _Items:
     features: FloatArray
     shares: FloatArray
     observed: BoolArray
-    logs: LogShares
+    means: FloatArray
     sees_labels: bool
     dropout: float = 0.0
 
     def take(self, at: IntArray) -> "_Items":
-        logs = LogShares(self.logs.logs[at], self.logs.means)
-        return replace(self, features=self.features[at], shares=self.shares[at], observed=self.observed[at], logs=logs)
+        return replace(self, features=self.features[at], shares=self.shares[at], observed=self.observed[at])
+
+    def handed_in(self, kept: BoolArray) -> FloatArray:
+        """Rows of the labels in ``kept`` only. They sum to 1 again: their size must not tell what was lost."""
+        return clip_and_close(np.where(kept, self.shares, 0))
 
     def inputs(self, kept: BoolArray, rng: np.random.Generator | None = None) -> npt.NDArray[np.float32]:
         """Features, and the labels in ``kept``; some features are dropped where there is ``rng``."""
         features = self.features if rng is None else self.features * _dropout(self.features.shape, self.dropout, rng)
-        labels = [self.logs.z(kept), kept] if self.sees_labels else []
+        labels = [LogShares.given(self.handed_in(kept), self.means).z(kept), kept] if self.sees_labels else []
         return np.hstack([features, *labels]).astype(np.float32)
 
     def lose_labels(self, rng: np.random.Generator) -> BoolArray:
@@ -240,7 +248,7 @@ class _Items:
 
     def loss(self, weights: Weights, kept: BoolArray) -> float:
         """How far the completed rows are from what had been observed."""
-        D = completed(self.rows(weights, kept), clip_and_close(np.where(kept, self.shares, 0)), kept)
+        D = completed(self.rows(weights, kept), self.handed_in(kept), kept)
         return float(judge(D, self.shares, self.observed, "kl").mean())
 
 
@@ -257,7 +265,7 @@ def _train(items: _Items, seed: int) -> _Trained:
     held_out, training = np.split(order, [max(round(HELD_OUT * len(order)), 1)])
     judges = items.take(np.tile(held_out, REPEATS))
     kept = judges.lose_labels(rng)
-    weights = _random_weights(judges.inputs(kept).shape[1], items.logs.means, rng)
+    weights = _random_weights(judges.inputs(kept).shape[1], items.means, rng)
     best, lowest, since = weights, np.inf, 0
     for average in _epochs(weights, items.take(training), rng):
         loss = judges.loss(average, kept)

@@ -1,5 +1,7 @@
 """The rivals of benchmarks/rivals.py are fair ones: valid rows, observed proportions kept, gradients that are right."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -58,8 +60,8 @@ def test_log_shares_are_an_exact_fit_where_rows_are_alike():
 
 def network_items(sees_labels):
     D_obs, observed = hide_labels(DATA.distributions, random_state=2)
-    logs = rival_methods.LogShares.of(D_obs, observed)
-    return rival_methods._Items(DATA.features, D_obs, observed, logs, sees_labels)
+    means = rival_methods.LogShares.of(D_obs, observed).means
+    return rival_methods._Items(DATA.features, D_obs, observed, means, sees_labels)
 
 
 def test_labels_lost_in_training_were_observed_and_a_positive_one_stays():
@@ -72,11 +74,22 @@ def test_labels_lost_in_training_were_observed_and_a_positive_one_stays():
         assert (kept.sum(axis=1) < items.observed.sum(axis=1))[can_lose].all()
 
 
+def test_networks_do_not_see_what_was_lost():
+    """Not even by the size of the rest, where a zero is among it."""
+    items = network_items(sees_labels=True)
+    kept = items.lose_labels(np.random.default_rng(0))
+    lost = items.observed & ~kept
+    assert (kept & (items.shares == 0)).any()
+    changed = np.where(lost, 7 * items.shares + 1, items.shares)
+    other = replace(items, shares=changed / changed.sum(axis=1, keepdims=True))
+    assert np.allclose(items.inputs(kept), other.inputs(kept), atol=1e-5)
+
+
 @pytest.mark.parametrize("layer", range(10))
 def test_gradients_are_those_of_the_divergence(layer, monkeypatch):
     monkeypatch.setattr(rival_methods, "DROPOUT", 0.0)
     items, rng = network_items(sees_labels=False), np.random.default_rng(0)
-    weights = rival_methods._random_weights(4, items.logs.means, rng)
+    weights = rival_methods._random_weights(4, items.means, rng)
 
     def loss(change):
         changed = [part + (change if k == layer else 0) for k, part in enumerate(weights)]
