@@ -17,7 +17,7 @@ D_obs, observed = hide_labels(data.distributions, rate=0.5, random_state=0)
 # %%
 # ``BayesHidLDL()`` chooses its parameters itself. Giving the ones that it chooses here saves the search.
 
-model = BayesHidLDL(nu=16, ridge=1, width=1, standardize=True, prior_rows=1, random_state=0)
+model = BayesHidLDL(nu=16, ridge=1, width=1, standardize=True, prior_rows=1, n_components=1, random_state=0)
 model.fit(data.features, D_obs, observed=observed)
 
 # %%

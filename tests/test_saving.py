@@ -86,7 +86,7 @@ def test_what_cannot_be_saved_leaves_the_old_file(tmp_path):
 
 @pytest.fixture(scope="module")
 def bayes():
-    return BayesHidLDL(nu=100, ridge=1, width=1, standardize=True, prior_rows=1, random_state=0).fit(
+    return BayesHidLDL(nu=100, ridge=1, width=1, standardize=True, prior_rows=1, n_components=1, random_state=0).fit(
         DATA.features, *HIDDEN
     )
 

@@ -24,6 +24,35 @@ def test_at_most_one_more_label_is_hidden_and_something_positive_stays(rate, see
         assert lost[rich].any(axis=1).all()
 
 
+def test_labels_are_hidden_again_in_proportion_to_their_odds():
+    shares = np.full((20_000, 4), 0.25)
+    odds = np.array([0.5, 1.0, 2.5, 40.0])
+    observed = np.array([[True, True, True, False]] * 20_000)
+    lost = observed & ~hide_again(shares, observed, np.random.default_rng(0), odds=np.tile(odds, (20_000, 1)))
+    counts, expected = lost.sum(axis=0)[:3], 20_000 * odds[:3] / odds[:3].sum()
+    assert lost.sum() == counts.sum() == 20_000
+    # Chi-squared with two degrees of freedom is above this once in a thousand draws.
+    assert ((counts - expected) ** 2 / expected).sum() < 13.8
+    alike = observed & ~hide_again(shares, observed, np.random.default_rng(0))
+    assert ((alike.sum(axis=0)[:3] - 20_000 / 3) ** 2 / (20_000 / 3)).sum() < 13.8
+
+
+def test_odds_that_are_equal_change_nothing():
+    D = make_distributions(n_rows=200, n_labels=5, zeros=0.3, random_state=0).distributions
+    D_obs, observed = hide_labels(D, 0.4, random_state=0)
+    plain, equal = (hide_again(D_obs, observed, np.random.default_rng(3), odds=odds) for odds in (1.0, np.full(5, 7.0)))
+    assert np.array_equal(plain, equal)
+
+
+def test_a_candidate_that_must_prove_more_needs_more_evidence():
+    noise = np.random.default_rng(0).normal(size=200)
+    noise -= noise.mean()
+    better = noise - 0.9 * noise.std(ddof=1) / np.sqrt(200)
+    assert clearly_better(better, np.zeros(200))
+    assert clearly_better(better, np.zeros(200), 0.8)
+    assert not clearly_better(better, np.zeros(200), 1.0)
+
+
 def test_hiding_again_is_what_an_annotator_who_saw_less_would_hand_in():
     D = make_distributions(n_rows=20, n_labels=4, random_state=0).distributions
     D_obs, observed = hide_labels(D, 0.3, random_state=0)

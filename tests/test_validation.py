@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from estimators import LEARNERS, RECOVERERS
-from hidldl import HidLDL, MeanFill, hide_labels
+from hidldl import BayesHidLDL, HidLDL, MeanFill, hide_labels
 from hidldl.randomness import random_generator
 from hidldl.validation import ROW_SUM_TOLERANCE, check_observed_rows
 
@@ -210,6 +210,40 @@ BAD_PARAMETERS = [
 def test_bad_parameters_of_hidldl_are_refused(hidden, parameters, kind, message):
     with pytest.raises(kind, match=message):
         HidLDL(**parameters).fit(hidden.X, hidden.D_obs, observed=hidden.observed)
+
+
+BAD_VOTES = {
+    "too few": (np.ones(59), r"votes has shape \(59,\); give one number for each of the 60 rows"),
+    "a table": (np.ones((60, 5)), r"votes has shape \(60, 5\); give one number for each of the 60 rows"),
+    "negative": (spoiled(np.ones(60), 7, -1.0), "votes is negative in row 7; give numbers of 0 or more"),
+    "none at all": (np.zeros(60), "votes is zero in every row; give at least one row a positive number"),
+    "not a number": (spoiled(np.ones(60), 7, NAN), "votes contains NaN"),
+    "infinite": (spoiled(np.ones(60), 7, np.inf), "votes contains infinity"),
+}
+
+
+@pytest.mark.parametrize(("votes", "message"), BAD_VOTES.values(), ids=BAD_VOTES)
+def test_bad_votes_are_refused(hidden, votes, message):
+    with pytest.raises(ValueError, match=re.compile(message, re.IGNORECASE)):
+        BayesHidLDL().fit(hidden.X, hidden.D_obs, hidden.observed, votes=votes)
+
+
+def test_bad_votes_of_new_rows_are_refused(hidden):
+    given = {"nu": 64.0, "ridge": 10.0, "width": 1.0, "standardize": True, "prior_rows": 1.0, "n_components": 1}
+    model = BayesHidLDL(**given, ordered=False, random_state=0).fit(hidden.X, hidden.D_obs, hidden.observed)
+    new = {"X": hidden.X, "D_obs": hidden.D_obs, "observed": hidden.observed, "votes": np.ones(59)}
+    for call in (model.predict, model.intervals, model.sample):
+        with pytest.raises(ValueError, match=r"votes has shape \(59,\); give one number for each of the 60 rows"):
+            call(**new)
+    for call in (model.intervals, model.sample):
+        with pytest.raises(ValueError, match="votes belong to new rows; give their features X too"):
+            call(votes=np.ones(60))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in RECOVERERS if not kind.uses_votes], ids=lambda kind: kind.__name__)
+def test_methods_that_do_not_use_votes_refuse_them(hidden, kind):
+    with pytest.raises(TypeError, match="does not use votes; leave them out, or use BayesHidLDL"):
+        kind().fit(hidden.X, hidden.D_obs, hidden.observed, votes=np.ones(60))
 
 
 def test_one_row_is_too_few_for_a_graph():

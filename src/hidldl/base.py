@@ -6,7 +6,7 @@ another cannot is asked of the method (``keeps_proportions``, ``has_intervals``,
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -31,6 +31,7 @@ from hidldl.validation import (
     check_same_rows,
     check_sample_weight,
     check_table,
+    check_votes,
 )
 
 SHARED_PARAMETERS = ("n_jobs", "verbose")
@@ -56,6 +57,7 @@ class NewRows(NamedTuple):
 
     features: Any
     labels: ObservedRows
+    votes: FloatArray | None = None
 
 
 class Recoverer(ResultDisplay, DistributionEstimator):
@@ -67,9 +69,13 @@ class Recoverer(ResultDisplay, DistributionEstimator):
     hidden_mass_: Any
     observed_: Any
     n_labels_: int
+    _votes: FloatArray | None = None
 
     has_intervals: bool = False
     """Whether ``intervals`` and ``sample`` say how sure the recovered rows are."""
+
+    uses_votes: bool = False
+    """Whether ``votes`` says how exact a row is: shares of three votes are coarser than those of three hundred."""
 
     is_inductive: bool = False
     """Whether ``predict`` recovers new rows with labels as well as ``fit`` would: a sample is then enough to fit."""
@@ -95,10 +101,14 @@ class Recoverer(ResultDisplay, DistributionEstimator):
         parameters = self.get_params(deep=False).items()
         return {name: getattr(self, f"{name}_", value) for name, value in parameters if name not in SHARED_PARAMETERS}
 
+    def findings(self, label_names: Sequence[str]) -> list[str]:
+        """What ``fit`` found out about the table, in sentences for its readers."""
+        return []
+
     # Methods of the incomplete setting take observed shares as true ones, which need not sum to 1.
     _may_be_partial = False
 
-    def fit(self, X: Any, D_obs: Any, observed: Any = None) -> Self:
+    def fit(self, X: Any, D_obs: Any, observed: Any = None, votes: Any = None) -> Self:
         """Recover the hidden shares.
 
         Parameters
@@ -111,13 +121,16 @@ class Recoverer(ResultDisplay, DistributionEstimator):
         observed : boolean array or DataFrame of shape (n, m), optional
             True where a share is observed. Without it NaN in ``D_obs`` is hidden; without NaN, zeros are,
             and a warning says so.
+        votes : array of shape (n,), optional
+            How many votes each row's shares are made of, for methods that use them (``uses_votes``).
         """
         partial = self._may_be_partial
         features, rows = check_table(self, X, D_obs, observed, min_rows=self._min_rows, may_be_partial=partial)
         self._check_parameters(*rows.shares.shape)
+        self._votes = self._check_votes(votes, len(rows.shares))
         return self._fit_prepared(self._prepare(features, rows.shares), features, rows)
 
-    def predict(self, X: Any, D_obs: Any = None, observed: Any = None) -> Any:
+    def predict(self, X: Any, D_obs: Any = None, observed: Any = None, votes: Any = None) -> Any:
         """Distributions for new rows, from their features and from the labels that they have, if they have any.
 
         What is observed keeps its proportions.
@@ -126,15 +139,22 @@ class Recoverer(ResultDisplay, DistributionEstimator):
         ----------
         X : array, sparse matrix or DataFrame of shape (n, d)
             Features.
-        D_obs, observed : as for ``fit``, optional
+        D_obs, observed, votes : as for ``fit``, optional
             What is known of the new rows; a row may have no observed label at all.
         """
-        if D_obs is None and observed is None:
+        if D_obs is None and observed is None and votes is None:
             return self._predict_from_features(X)
-        return self._result(self._complete(self._new_rows(X, D_obs, observed)), D_obs, X)
+        return self._result(self._complete(self._new_rows(X, D_obs, observed, votes)), D_obs, X)
 
     def intervals(
-        self, level: float = 0.9, n_draws: int = BOUND_DRAWS, *, X: Any = None, D_obs: Any = None, observed: Any = None
+        self,
+        level: float = 0.9,
+        n_draws: int = BOUND_DRAWS,
+        *,
+        X: Any = None,
+        D_obs: Any = None,
+        observed: Any = None,
+        votes: Any = None,
     ) -> Intervals:
         """Intervals for every share and for the hidden mass of every row, from methods that have them.
 
@@ -144,7 +164,7 @@ class Recoverer(ResultDisplay, DistributionEstimator):
             Share of true values that the intervals are to hold.
         n_draws : int, default=400
             Posterior draws behind the bounds.
-        X, D_obs, observed : as for ``predict``, optional
+        X, D_obs, observed, votes : as for ``predict``, optional
             New rows; the rows of ``fit`` by default.
 
         Returns
@@ -154,7 +174,7 @@ class Recoverer(ResultDisplay, DistributionEstimator):
         """
         check_number(level, "level", above=0, below=1)
         check_number(n_draws, "n_draws", at_least=2, integer=True)
-        new = self._rows_of(X, D_obs, observed)
+        new = self._rows_of(X, D_obs, observed, votes)
         low, high, mass_low, mass_high = self._intervals(new, level, n_draws)
         frames = (self.distributions_,) if new is None else (D_obs, X)
         low, high = (self._result(side, *frames) for side in (low, high))
@@ -170,6 +190,7 @@ class Recoverer(ResultDisplay, DistributionEstimator):
         X: Any = None,
         D_obs: Any = None,
         observed: Any = None,
+        votes: Any = None,
     ) -> FloatArray:
         """Complete tables drawn from the posterior, for multiple imputation, from methods that have intervals.
 
@@ -179,7 +200,7 @@ class Recoverer(ResultDisplay, DistributionEstimator):
             How many tables.
         random_state : int, Generator, RandomState or None
             Seed of the draws.
-        X, D_obs, observed : as for ``predict``, optional
+        X, D_obs, observed, votes : as for ``predict``, optional
             New rows; the rows of ``fit`` by default.
 
         Returns
@@ -189,7 +210,7 @@ class Recoverer(ResultDisplay, DistributionEstimator):
         """
         check_number(n_samples, "n_samples", at_least=1, integer=True)
         seed = int(random_generator(random_state).integers(2**31))
-        return self._sample(self._rows_of(X, D_obs, observed), n_samples, seed)
+        return self._sample(self._rows_of(X, D_obs, observed, votes), n_samples, seed)
 
     def alpha_path(self, alphas: Iterable[float], X: Any, D_obs: Any, observed: Any = None) -> Iterator[Self]:
         """Fitted copies of this recoverer, one for each value of ``alpha``, in turn.
@@ -247,20 +268,20 @@ class Recoverer(ResultDisplay, DistributionEstimator):
         row = slice(position, position + 1)
         return clip_and_close(np.where(np.asarray(self.observed_)[row], np.asarray(self.distributions_)[row], 0))[0]
 
-    def _rows_of(self, X: Any, D_obs: Any, observed: Any) -> NewRows | None:
+    def _rows_of(self, X: Any, D_obs: Any, observed: Any, votes: Any) -> NewRows | None:
         """New rows, or None for the rows of ``fit``; refused by methods without intervals."""
         check_is_fitted(self)
         if not self.has_intervals:
             raise TypeError(f"{self.method_name} has no intervals and no samples; use BayesHidLDL, which has both.")
         if X is not None:
-            return self._new_rows(X, D_obs, observed)
-        if D_obs is not None or observed is not None:
-            raise ValueError("D_obs and observed belong to new rows; give their features X too.")
+            return self._new_rows(X, D_obs, observed, votes)
+        if D_obs is not None or observed is not None or votes is not None:
+            raise ValueError("D_obs, observed and votes belong to new rows; give their features X too.")
         if not hasattr(self, "distributions_"):
             raise ValueError("a model from a file does not have the rows that it was fitted to; give X.")
         return None
 
-    def _new_rows(self, X: Any, D_obs: Any, observed: Any) -> NewRows:
+    def _new_rows(self, X: Any, D_obs: Any, observed: Any, votes: Any = None) -> NewRows:
         check_is_fitted(self)
         features = check_features(self, X, reset=False)
         if D_obs is None:
@@ -270,7 +291,14 @@ class Recoverer(ResultDisplay, DistributionEstimator):
         labels = check_observed_rows(D_obs, observed, every_label_seen=False, may_be_empty=True)
         check_same_rows(X, features.shape[0], labels)
         check_same_labels(self.label_names_, self.n_labels_, labels)
-        return NewRows(features, labels)
+        return NewRows(features, labels, self._check_votes(votes, features.shape[0]))
+
+    def _check_votes(self, votes: Any, n_rows: int) -> FloatArray | None:
+        if votes is None:
+            return None
+        if not self.uses_votes:
+            raise TypeError(f"{self.method_name} does not use votes; leave them out, or use BayesHidLDL.")
+        return check_votes(votes, n_rows)
 
     def _complete(self, new: NewRows) -> FloatArray:
         """Complete new rows: predictions, with the observed proportions restored."""

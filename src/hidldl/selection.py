@@ -93,13 +93,19 @@ def choose(losses: FloatArray, safe: int | None = None) -> int:
 
 
 def hide_again(
-    shares: FloatArray, observed: BoolArray, rng: np.random.Generator, share_of_rows: float = 1.0
+    shares: FloatArray,
+    observed: BoolArray,
+    rng: np.random.Generator,
+    share_of_rows: float = 1.0,
+    odds: FloatArray | float = 1.0,
 ) -> BoolArray:
     """The mask with one more label hidden, drawn at random, in rows that keep a positive share without it.
 
-    Only one label: where much is hidden already, rows that lost half of the rest would hardly be informative.
+    Only one label: where much is hidden already, rows that lost half of the rest would hardly be informative. A label
+    is drawn in proportion to its ``odds``.
     """
-    lottery = np.where(observed, rng.random(shares.shape), -1)
+    # The largest of u^(1/w) is that of weight w with probability w / sum of all (Efraimidis and Spirakis 2006).
+    lottery = np.where(observed, np.log(np.maximum(rng.random(shares.shape), 1e-300)) / odds, -np.inf)
     label = lottery.argmax(axis=1)
     rows = np.arange(len(shares))
     others = np.where(observed, shares, 0).sum(axis=1) - shares[rows, label]
@@ -246,7 +252,7 @@ def paired_difference(losses: FloatArray, reference: FloatArray) -> tuple[FloatA
     return difference.mean(axis=-1), error
 
 
-def clearly_better(losses: FloatArray, reference: FloatArray) -> bool:
-    """Whether one candidate's losses are lower than another's by more than thin evidence."""
+def clearly_better(losses: FloatArray, reference: FloatArray, evidence: float = THIN_EVIDENCE) -> bool:
+    """Whether one candidate's losses are lower than another's by more than so many standard errors."""
     difference, error = paired_difference(losses, reference)
-    return bool(difference < -THIN_EVIDENCE * error)
+    return bool(difference < -evidence * error)

@@ -191,16 +191,25 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> FloatArray:
     """One finite, non-negative weight per row; ones where none are given."""
     if sample_weight is None:
         return np.ones(n_rows)
+    return _check_one_per_row(sample_weight, n_rows, "sample_weight", "weight")
+
+
+def check_votes(votes: Any, n_rows: int) -> FloatArray:
+    """One finite, non-negative number of votes per row."""
+    return _check_one_per_row(votes, n_rows, "votes", "number")
+
+
+def _check_one_per_row(values: Any, n_rows: int, name: str, what: str) -> FloatArray:
     from sklearn.utils import check_array
 
-    weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
-    if weight.shape != (n_rows,):
-        raise ValueError(f"sample_weight has shape {weight.shape}; give one weight for each of the {n_rows} rows.")
-    if (weight < 0).any():
-        raise ValueError(f"sample_weight is negative in row {int((weight < 0).argmax())}; give weights of 0 or more.")
-    if not weight.any():
-        raise ValueError("sample_weight is zero in every row; give at least one row a positive weight.")
-    return np.asarray(weight)
+    values = check_array(values, ensure_2d=False, dtype=np.float64, input_name=name)
+    if values.shape != (n_rows,):
+        raise ValueError(f"{name} has shape {values.shape}; give one {what} for each of the {n_rows} rows.")
+    if (values < 0).any():
+        raise ValueError(f"{name} is negative in row {int((values < 0).argmax())}; give {what}s of 0 or more.")
+    if not values.any():
+        raise ValueError(f"{name} is zero in every row; give at least one row a positive {what}.")
+    return np.asarray(values)
 
 
 def check_number(

@@ -32,6 +32,8 @@ QUICK = (
     "standardize=true",
     "--set",
     "prior_rows=1",
+    "--set",
+    "n_components=1",
 )
 
 

@@ -173,7 +173,7 @@ class Counted(BayesHidLDL):
 
 
 def given_bayes(kind=BayesHidLDL):
-    return kind(nu=50.0, ridge=1.0, width=1.0, standardize=True, prior_rows=1.0)
+    return kind(nu=50.0, ridge=1.0, width=1.0, standardize=True, prior_rows=1.0, n_components=1)
 
 
 def test_contenders_that_differ_in_the_rows_scored_share_a_fit(tmp_path, monkeypatch):

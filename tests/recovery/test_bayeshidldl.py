@@ -9,7 +9,15 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from hidldl import BayesHidLDL, MeanFill, hide_labels, load_dataset, make_distributions, score
 
-GIVEN = {"nu": 300.0, "ridge": 1.0, "width": 1.0, "standardize": True, "prior_rows": 1.0}
+GIVEN = {
+    "nu": 300.0,
+    "ridge": 1.0,
+    "width": 1.0,
+    "standardize": True,
+    "prior_rows": 1.0,
+    "ordered": False,
+    "n_components": 1,
+}
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +38,7 @@ def chebyshev(D, P):
 
 
 def test_intervals_have_a_short_display(hidden):
-    given = {"nu": 64.0, "ridge": 10.0, "width": 1.0, "standardize": True, "prior_rows": 1.0}
-    model = BayesHidLDL(**given, random_state=0).fit(hidden.X, hidden.D_obs, hidden.observed)
+    model = BayesHidLDL(**GIVEN, random_state=0).fit(hidden.X, hidden.D_obs, hidden.observed)
     assert repr(model.intervals()) == (
         "<Intervals of 60 rows and 5 labels: low, high, hidden_mass_low, hidden_mass_high>"
     )
@@ -148,7 +155,8 @@ def test_zeros_are_recovered_only_where_asked_for_and_where_data_have_them():
     D = rng.multinomial(6, data.distributions**3 / (data.distributions**3).sum(axis=1, keepdims=True)) / 6
     D_obs, observed = hide_labels(D, 0.5, random_state=0)
     mean = BayesHidLDL(random_state=0).fit(data.features, D_obs, observed)
-    relative = BayesHidLDL(estimate="relative", random_state=0).fit(data.features, D_obs, observed)
+    chosen = mean.parameters_
+    relative = BayesHidLDL(**chosen, estimate="relative", random_state=0).fit(data.features, D_obs, observed)
     assert (mean.distributions_[~observed] > 0).all()
     assert (relative.distributions_[~observed] == 0).any()
     for measure in ("clark", "canberra"):
@@ -311,7 +319,11 @@ def test_unfinished_fits_warn(problem):
         ({"n_jobs": "all"}, "n_jobs must be an integer"),
         ({"ridge": "big"}, "ridge must be a number or 'auto'"),
         ({"standardize": 1}, "standardize must be True, False or 'auto'"),
-        ({"estimate": "mode"}, "estimate must be 'mean' or 'relative'"),
+        ({"ordered": "yes"}, "ordered must be True, False or 'auto'"),
+        ({"n_components": 0}, "n_components must be at least 1"),
+        ({"n_components": 1.5}, "n_components must be an integer"),
+        ({"hiding": "by share"}, "hiding must be 'auto' or 'uniform' or 'degree'"),
+        ({"estimate": "mode"}, "estimate must be 'mean' or 'relative' or 'chebyshev' or 'clark' or 'canberra'"),
         ({"n_landmarks": 0}, "n_landmarks must be at least 1"),
     ],
 )

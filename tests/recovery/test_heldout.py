@@ -1,11 +1,25 @@
+from dataclasses import asdict, replace
+
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 from hidldl import hide_labels, make_distributions
-from hidldl.recovery.heldout import AXES, LEARNS_NOTHING, Choice, HeldOutGame, search
-from hidldl.recovery.posterior import Draws, draw_shares
+from hidldl.recovery.heldout import (
+    AXES,
+    KINDS,
+    LEARNS_NOTHING,
+    STRONG_PRIORS,
+    Choice,
+    HeldOutGame,
+    search,
+    search_shape,
+)
+from hidldl.recovery.posterior import Draws, mean_rows, weighted_shares
+from hidldl.selection import judge, renormalised
 
 ROWS = np.random.default_rng(0).normal(size=400)
+ROWS -= ROWS.mean()
 
 
 def losses_from(surface):
@@ -18,7 +32,7 @@ def distance(choice, **target):
 
 
 def test_the_search_walks_to_the_valley():
-    choice = search(
+    choice = search_shape(
         losses_from(lambda c: distance(c, nu=16.0, ridge=0.3, width=3.0, prior_rows=4.0)), AXES, Choice(), (True,)
     )
     assert choice == Choice(16.0, 0.3, 3.0, True, 4.0)
@@ -26,7 +40,7 @@ def test_the_search_walks_to_the_valley():
 
 def test_a_step_that_shows_only_after_two_is_taken():
     plateau = {1024.0: 0.0, 4096.0: 0.0, 16384.0: -1.0}
-    choice = search(losses_from(lambda c: plateau.get(c.nu, 1.0)), AXES, Choice(), (True,))
+    choice = search_shape(losses_from(lambda c: plateau.get(c.nu, 1.0)), AXES, Choice(), (True,))
     assert choice.nu == 16384.0
 
 
@@ -34,7 +48,7 @@ def test_features_as_they_are_get_a_walk_of_their_own():
     def surface(choice):
         return distance(choice, ridge=10.0) if choice.standardize else distance(choice, ridge=0.1) - 1
 
-    choice = search(losses_from(surface), AXES, Choice(), (True, False))
+    choice = search_shape(losses_from(surface), AXES, Choice(), (True, False))
     assert (choice.standardize, choice.ridge) == (False, 0.1)
 
 
@@ -43,14 +57,53 @@ def test_it_starts_again_from_a_model_that_learns_nothing_where_that_is_better()
         nothing = choice.nu == LEARNS_NOTHING["nu"] and choice.ridge == LEARNS_NOTHING["ridge"]
         return -10.0 if nothing else distance(choice, nu=1024.0)
 
-    choice = search(losses_from(surface), AXES, Choice(), (True,))
+    choice = search_shape(losses_from(surface), AXES, Choice(), (True,))
     assert (choice.nu, choice.ridge) == (LEARNS_NOTHING["nu"], LEARNS_NOTHING["ridge"])
 
 
 def test_given_parameters_are_no_axis():
     axes = {name: values for name, values in AXES.items() if name != "nu"}
-    choice = search(losses_from(lambda c: distance(c, ridge=1.0, nu=4.0)), axes, Choice(nu=300.0), (True,))
+    choice = search_shape(losses_from(lambda c: distance(c, ridge=1.0, nu=4.0)), axes, Choice(nu=300.0), (True,))
     assert (choice.nu, choice.ridge) == (300.0, 1.0)
+
+
+def test_a_number_of_kinds_is_chosen_only_if_it_is_clearly_better():
+    losses = losses_from(lambda c: distance(c, ridge=1.0) + abs(c.n_components - 4))
+    assert search(losses, Choice(), {"standardize"}, 5) == Choice(ridge=1.0, n_components=4)
+    assert search(losses, Choice(n_components=2), {"standardize", "n_components"}, 5).n_components == 2
+    tried = []
+
+    def remember(choice):
+        tried.append(choice.n_components)
+        return losses_from(lambda c: distance(c, ridge=1.0))(replace(choice, n_components=1))
+
+    assert search(remember, Choice(), {"standardize"}, 5).n_components == 1
+    assert set(tried) == {1, *KINDS}
+
+
+def test_few_rows_must_prove_that_kinds_are_better():
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=1000)
+
+    def losses(n_rows):
+        """Those of two kinds are lower by 0.9 standard errors."""
+        scatter = noise[:n_rows] - noise[:n_rows].mean()
+        better = 0.9 * scatter.std(ddof=1) / np.sqrt(n_rows)
+        return lambda choice: scatter - better if choice.n_components == 2 else np.zeros(n_rows)
+
+    given = set(asdict(Choice())) - {"n_components"}
+    assert search(losses(200), Choice(), given, 5).n_components == 1
+    assert search(losses(1000), Choice(), given, 5).n_components == 2
+
+
+def test_the_order_of_labels_counts_where_there_are_many():
+    losses = losses_from(lambda c: distance(c, prior_rows=16.0) - 10.0 * c.ordered)
+    given = {"nu", "ridge", "width", "standardize", "n_components"}
+    chosen = search(losses, Choice(), given, 40)
+    assert (chosen.ordered, chosen.prior_rows) == (True, 16.0)
+    assert 16.0 in STRONG_PRIORS
+    assert not search(losses, Choice(), given, 10).ordered
+    assert not search(losses, Choice(), {*given, "ordered"}, 40).ordered
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +111,8 @@ def game():
     data = make_distributions(n_rows=300, n_features=3, n_labels=5, random_state=0)
     D_obs, observed = hide_labels(data.distributions, 0.5, random_state=0)
     rng = np.random.default_rng(0)
-    return HeldOutGame(data.features, D_obs, observed, n_landmarks=50, max_iter=50, tol=3e-3, rng=rng)
+    options = {"row_weights": np.ones(300), "n_landmarks": 50, "max_iter": 50, "tol": 3e-3}
+    return HeldOutGame(data.features, D_obs, observed, **options, rng=rng)
 
 
 def test_rows_are_judged_by_models_that_did_not_see_them(game, monkeypatch):
@@ -82,22 +136,54 @@ def test_better_parameters_lose_less(game):
     assert game.losses(Choice(ridge=0.3)).mean() < game.losses(Choice(ridge=10000.0)).mean() / 2
 
 
+def test_both_measures_of_the_game_count_alike(game):
+    losses = game.losses(Choice())
+    (model, fold), *_ = game._models(Choice(), map)
+    rows, observed, at = next(game._rehidden(model, fold, Choice(), game.masks))
+    D = mean_rows(model, rows, game.draws)
+    divergence, largest = (judge(D, game.shares[at], observed, measure) for measure in ("kl", "chebyshev"))
+    together = game._judge(D, at, observed)
+    assert np.allclose(together, divergence + (together - divergence).sum() / largest.sum() * largest)
+    assert 0.3 < divergence.sum() / (together - divergence).sum() < 3
+    assert (losses > 0).all()
+
+
+def test_rows_with_more_votes_are_followed_more_closely_in_the_game(game):
+    (model, _), *_ = game._models(Choice(nu=64.0), map)
+    features = game._kernel(Choice()).features[:20]
+    shares, observed = game.shares[:20], game.observed[:20]
+    gaps = []
+    for weight in (0.1, 1.0, 10.0):
+        rows = model.prior(features, shares, observed, np.full(20, weight))
+        model.condition(rows)
+        z = rows.mean + rows.scale[:, None] * (rows.weights[0] @ model.estimates.covariances[0])
+        gaps.append(np.abs(renormalised(softmax(z, axis=1), observed) - shares).mean())
+    assert gaps[0] > 1.5 * gaps[1] > 2 * gaps[2]
+
+
 def test_too_few_rows_calibrate_nothing():
     D_obs = np.array([[0.5, 0.5, 0], [0, 0.4, 0.6], [1.0, 0, 0]])
     rng = np.random.default_rng(0)
-    few = HeldOutGame(np.eye(3), D_obs, D_obs > 0, n_landmarks=5, max_iter=5, tol=1e-2, rng=rng)
+    options = {"row_weights": np.ones(3), "n_landmarks": 5, "max_iter": 5, "tol": 1e-2}
+    few = HeldOutGame(np.eye(3), D_obs, D_obs > 0, **options, rng=rng)
     assert not few.has_enough_rows
     assert few.calibrate(Choice(), 0) == 1.0
+
+
+def labels_of(features):
+    """No labels at all."""
+    return np.zeros((len(features), 5)), np.zeros((len(features), 5), dtype=bool)
 
 
 @pytest.mark.parametrize("zeros", [True, False])
 def test_draws_of_a_row_of_which_nothing_is_known_follow_its_prior(game, zeros):
     (model, _), *_ = game._models(Choice(nu=1024.0), map)
     features = game._kernel(Choice()).features[:4]
-    nothing = np.zeros((4, 5))
-    rows = model.condition(features, nothing, nothing.astype(bool))
+    rows = model.prior(features, *labels_of(features))
+    model.condition(rows)
     rng = np.random.default_rng(0)
-    D = draw_shares(model, rows, slice(None), Draws.shared(rng, 4000, 5), zeros, rng)
+    D, weights = weighted_shares(model, rows, slice(0, 4), Draws.shared(rng, 4000, 5), zeros, rng)
+    assert np.allclose(weights, 1 / 4000)
     assert np.allclose(D.sum(axis=1), 1)
     assert not np.allclose(D.mean(axis=2), 0.2, atol=0.02)
     logs = np.log(np.maximum(D, 1e-9)).mean(axis=2)
@@ -110,7 +196,6 @@ def test_a_new_rows_prior_is_wider_by_the_uncertainty_of_its_mean(game):
     (model, fold), *_ = game._models(Choice(), map)
     features = game._kernel(Choice()).features
     known, far = features[game.folds != fold], 30 * features[:5]
-    _, near_scale = model.prior(known)
-    _, far_scale = model.prior(far)
+    near_scale, far_scale = (model.prior(rows, *labels_of(rows)).scale for rows in (known, far))
     assert (near_scale > 1).all()
     assert far_scale.min() > near_scale.max()

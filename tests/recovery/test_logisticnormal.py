@@ -24,7 +24,8 @@ def problem():
 
 def solve(S, mean, scale, shares, observed, nu):
     weights, slope, evidence = np.zeros_like(mean), np.zeros_like(S), np.zeros(len(mean))
-    find_modes(S, mean, scale, shares, observed, nu, 50, 1e-12, weights, slope, evidence)
+    importance, nus = np.ones(len(mean)), np.broadcast_to(nu, len(mean)).astype(float)
+    find_modes(S, mean, scale, shares, observed, nus, 50, 1e-12, importance, weights, slope, evidence)
     return weights, slope, evidence
 
 
@@ -60,8 +61,9 @@ def test_draws_have_the_posteriors_mean_and_covariance(problem):
     rng = np.random.default_rng(1)
     eigenvalues, vectors = np.linalg.eigh(S)
     prior = (vectors * np.sqrt(np.maximum(eigenvalues, 0))) @ rng.standard_normal((1, 5, n_draws))
-    out = np.empty((6, 5, n_draws))
-    draw_log_shares(S, mean, scale, observed, nu, weights, prior, rng.standard_normal((1, 5, n_draws)), out)
+    noise, out = rng.standard_normal((1, 5, n_draws)), np.empty((6, 5, n_draws))
+    everything = np.zeros(6, dtype=np.int64), np.full(6, n_draws)
+    draw_log_shares(S, mean, scale, observed, np.full(6, nu), weights, prior, noise, *everything, out)
     for i in range(6):
         mode = mean[i] + scale[i] * S @ weights[i]
         p = np.exp(mode[observed[i]])

@@ -28,7 +28,7 @@ from hidldl import (
 )
 from hidldl.selection import LOST
 
-GIVEN = {"nu": 256.0, "ridge": 1.0, "width": 1.0, "standardize": True, "prior_rows": 1.0}
+GIVEN = {"nu": 256.0, "ridge": 1.0, "width": 1.0, "standardize": True, "prior_rows": 1.0, "n_components": 1}
 every_recoverer = pytest.mark.parametrize("kind", RECOVERERS, ids=lambda kind: kind.__name__)
 
 

@@ -14,7 +14,7 @@ from hidldl.app import work
 from hidldl.app.options import prediction_options_of
 
 NAMES = ["joy", "fear", "anger", "calm"]
-GIVEN = {"nu": 100, "ridge": 1, "width": 1, "standardize": True, "prior_rows": 1}
+GIVEN = {"nu": 100, "ridge": 1, "width": 1, "standardize": True, "prior_rows": 1, "n_components": 1}
 
 
 @pytest.fixture(scope="module")

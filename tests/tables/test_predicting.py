@@ -48,7 +48,7 @@ def predicted(folder, frame: pd.DataFrame, **options):
 @pytest.fixture(scope="module")
 def bayes(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bayes")
-    saved(folder, "bayes", nu=100, ridge=1, width=1, standardize=True, prior_rows=1)
+    saved(folder, "bayes", nu=100, ridge=1, width=1, standardize=True, prior_rows=1, n_components=1)
     return folder
 
 

@@ -19,7 +19,7 @@ from hidldl.tables.reading import open_table
 from hidldl.tables.recovery import make_model, recover_rows
 
 NAMES = ["a", "b", "c", "d"]
-GIVEN = {"nu": 100, "ridge": 1, "width": 1, "standardize": True, "prior_rows": 1}
+GIVEN = {"nu": 100, "ridge": 1, "width": 1, "standardize": True, "prior_rows": 1, "n_components": 1}
 QUICK = Options(parameters=GIVEN, n_jobs=1, level=0.9)
 N_ROWS = 150
 

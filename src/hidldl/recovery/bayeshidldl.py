@@ -1,6 +1,8 @@
 """BayesHidLDL: hidden labels as a missing-data problem, with uncertainty and without parameters to choose."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -8,17 +10,33 @@ from sklearn.utils.validation import check_is_fitted
 
 from hidldl.arrays import BoolArray, FloatArray
 from hidldl.base import BOUND_DRAWS, NewRows, Recoverer
-from hidldl.parallel import Mapper, for_each, threads
+from hidldl.parallel import Mapper, threads
 from hidldl.progress import Verbose, shown
 from hidldl.randomness import RandomState, random_generator
-from hidldl.recovery.heldout import AXES, Choice, HeldOutGame, search
+from hidldl.recovery.acts import ACTS
+from hidldl.recovery.findings import describe
+from hidldl.recovery.fitting import fit_hiding, fit_latent_model
+from hidldl.recovery.heldout import Choice, HeldOutGame, search
+from hidldl.recovery.hidingcurve import HidingCurve
 from hidldl.recovery.kernelmean import KernelMap, Landmarks, Ridge
-from hidldl.recovery.latent import Estimates, LatentModel, Parameters, Rows, fit_latent_model
-from hidldl.recovery.posterior import Draws, draw_blocks, draw_shares, interval_bounds, mean_rows, relative_rows
+from hidldl.recovery.latent import Estimates, LatentModel, Parameters, Rows
+from hidldl.recovery.posterior import (
+    Draws,
+    acted_rows,
+    bounds_of_rows,
+    draw_blocks,
+    interval_bounds,
+    mean_rows,
+    relative_rows,
+    sampled_tables,
+)
 from hidldl.selection import TRIALS
 from hidldl.validation import AUTO, Auto, check_choice, check_flag, check_number, check_verbose, check_workers
 
-ESTIMATES = ("mean", "relative")
+ESTIMATES = ("mean", "relative", *ACTS)
+HIDINGS = (AUTO, "uniform", "degree")
+ROW_WEIGHTS = (1e-3, 1e3)
+"""However few or many its votes are, a row weighs no less and no more than this, relative to the average one."""
 BOUNDS = {"nu": (0.1, 1e12), "ridge": (1e-9, 1e12), "width": (1e-6, 1e6), "prior_rows": (1e-9, 1e9)}
 """Beyond these the model is degenerate, and its numbers leave the range of floating point."""
 
@@ -29,10 +47,11 @@ class BayesHidLDL(Recoverer):
     Hiding labels and renormalising is conditioning. A row is softmax(z), its log-shares z are normal around a smooth
     function of the features, and the observed shares give z on their labels, up to a constant::
 
-        z_i ~ Normal(mu(x_i), S)
+        row i is of kind k with probability pi_k(x_i)
+        z_i ~ Normal(mu(x_i) + offset_k, S_k)
         observed shares of row i, compared with softmax(z_i over the observed labels) by nu * KL
 
-    mu is kernel ridge regression on the features, S is how labels vary together; both are fitted by
+    mu and pi are kernel ridge regressions on the features, S is how labels vary together; all are fitted by
     expectation–maximisation. Hidden shares are posterior means; observed ones take the rest, in their own proportions.
     Parameters that are ``"auto"`` are chosen without ground truth, by hiding observed labels again in rows that the
     model has not seen.
@@ -49,10 +68,19 @@ class BayesHidLDL(Recoverer):
     standardize : bool or "auto"
         Divide features by their standard deviations, or use them as they are.
     prior_rows : float or "auto"
-        Strength of the prior of S, which is isotropic, in rows per label.
-    estimate : "mean" or "relative"
-        "mean" is the posterior mean, good in every measure. "relative" is 0 where a true 0 is likely, which improves
-        Clark and Canberra where the data have many zeros; without zeros it is the mean.
+        Strength of the prior of S, in rows per label.
+    ordered : bool or "auto"
+        Whether labels have an order, as ages, ratings and times have: the prior of S is then that labels vary together
+        by how far they are apart, and otherwise that all vary alike. "auto" tries both from 20 labels on.
+    n_components : int or "auto"
+        Kinds of rows, each with its own offset and S. "auto" tries 1, 2, 4 and 8 (up to 4 from 12 labels on).
+    hiding : "auto", "uniform" or "degree"
+        Whether small shares are overlooked more often: "uniform" takes all labels as hidden alike, "degree" fits a
+        curve, and "auto" does so if the masks clearly refute a flat one.
+    estimate : "mean", "relative", "chebyshev", "clark" or "canberra"
+        "mean" is the posterior mean, good in every measure. A measure's name gives the rows with the smallest expected
+        distance in that measure. "relative" is 0 where a true 0 is likely, which improves Clark and Canberra where the
+        data have many zeros; without zeros it is the mean.
     n_landmarks : int, default=500
         Rows that represent all others in the kernel. Its rank and the cost of a large table grow with them.
     n_draws : int, default=128
@@ -81,7 +109,12 @@ class BayesHidLDL(Recoverer):
     selection_ : Selection or None
         The candidates, their losses and how sure the choice is; None if every parameter was given.
     covariance_ : array of shape (m, m)
-        S: how the log-shares of labels vary together beyond what the features explain.
+        How the log-shares of labels vary together beyond what the features explain, over all kinds.
+    kinds_ : array of shape (n, n_components)
+        How likely each row is of each kind.
+    hiding_slope_, hiding_slope_error_ : float, and float or None
+        b in P(label is handed in) = sigmoid(a + b log(share + 0.01)), and its standard error, the rest of the model
+        taken as known. 0 and None if labels were taken as hidden alike.
     spread_ : float
         The factor on the posterior's standard deviations with which intervals reach their level on labels that were
         hidden again; calibrated when it is first needed.
@@ -107,9 +140,20 @@ class BayesHidLDL(Recoverer):
     """
 
     has_intervals = True
+    uses_votes = True
     is_inductive = True
-    saved_attributes = ("covariance_", "_chosen", "_model", "_features", "_seed", "_zeros", "_dtype", "_spread")
-    saved_parts = (Estimates, KernelMap, Landmarks, LatentModel, Parameters, Ridge)
+    saved_attributes = (
+        "covariance_",
+        "_chosen",
+        "_model",
+        "_features",
+        "_seed",
+        "_zeros",
+        "_dtype",
+        "_spread",
+        "_mean_votes",
+    )
+    saved_parts = (Estimates, HidingCurve, KernelMap, Landmarks, LatentModel, Parameters, Ridge)
     _choice: Choice
     _game: HeldOutGame
     _spread: float | None
@@ -121,8 +165,11 @@ class BayesHidLDL(Recoverer):
         width: float | Auto = AUTO,
         standardize: bool | Auto = AUTO,
         prior_rows: float | Auto = AUTO,
+        ordered: bool | Auto = AUTO,
+        n_components: int | Auto = AUTO,
         *,
-        estimate: Literal["mean", "relative"] = "mean",
+        hiding: Literal["auto", "uniform", "degree"] = AUTO,
+        estimate: Literal["mean", "relative", "chebyshev", "clark", "canberra"] = "mean",
         n_landmarks: int = 500,
         n_draws: int = 128,
         max_iter: int = 100,
@@ -136,6 +183,9 @@ class BayesHidLDL(Recoverer):
         self.width = width
         self.standardize = standardize
         self.prior_rows = prior_rows
+        self.ordered = ordered
+        self.n_components = n_components
+        self.hiding = hiding
         self.estimate = estimate
         self.n_landmarks = n_landmarks
         self.n_draws = n_draws
@@ -147,7 +197,8 @@ class BayesHidLDL(Recoverer):
 
     @property
     def tunes_itself(self) -> bool:
-        return any(isinstance(getattr(self, name), str) for name in asdict(Choice()))
+        # Whether labels are ordered is tried beside other parameters, not alone.
+        return any(isinstance(getattr(self, name), str) for name in asdict(Choice()) if name != "ordered")
 
     @property
     def parameters_(self) -> dict[str, Any]:
@@ -164,14 +215,9 @@ class BayesHidLDL(Recoverer):
         draws = self._interval_draws(n_draws)
         with threads(self.n_jobs) as mapper:
             rows = self._posterior(new, mapper)
-            bounds = np.empty((2, *rows.shares.shape), self._dtype)
-            mass = np.empty((2, len(rows.shares)), self._dtype)
-
-            def bound(block: slice) -> None:
-                bounds[:, block], mass[:, block] = self._bounds(rows, block, draws, level)
-
-            for_each(mapper, bound, draw_blocks(len(rows.shares), *draws.shape))
-        return bounds[0], bounds[1], mass[0], mass[1]
+            bounds, mass = bounds_of_rows(self._model, rows, draws, self._zeros, self._seed, level, mapper)
+        low, high, mass_low, mass_high = (side.astype(self._dtype, copy=False) for side in (*bounds, *mass))
+        return low, high, mass_low, mass_high
 
     def _interval(self, position: int, level: float) -> tuple[FloatArray, FloatArray]:
         check_number(level, "level", above=0, below=1)
@@ -187,33 +233,46 @@ class BayesHidLDL(Recoverer):
         return Draws.shared(random_generator(self._seed), n_draws, len(self.covariance_), self.spread_)
 
     def _bounds(self, rows: Rows, block: slice, draws: Draws, level: float) -> tuple[FloatArray, FloatArray]:
-        rng = np.random.default_rng([self._seed, block.start])
-        return interval_bounds(self._model, rows, block, draws, self._zeros, rng, level)
+        return interval_bounds(self._model, rows, block, draws, self._zeros, self._seed, level)
 
     def _sample(self, new: NewRows | None, n_samples: int, seed: int) -> FloatArray:
         spread = self.spread_
         with threads(self.n_jobs) as mapper:
             rows = self._posterior(new, mapper)
-            n_rows, n_labels = rows.shares.shape
-            out = np.empty((n_samples, n_rows, n_labels), self._dtype)
-
-            def draw(block: slice) -> None:
-                rng = np.random.default_rng([seed, block.start])
-                draws = Draws.independent(rng, len(rows.shares[block]), n_samples, n_labels, spread)
-                D = draw_shares(self._model, rows, block, draws, self._zeros, rng)
-                out[:, block] = D.transpose(2, 0, 1)
-
-            for_each(mapper, draw, draw_blocks(n_rows, n_labels, n_samples))
-        return out
+            tables = sampled_tables(self._model, rows, n_samples, spread, self._zeros, seed, mapper)
+        return tables.astype(self._dtype, copy=False)
 
     @property
     def spread_(self) -> float:
         check_is_fitted(self)
         if self._spread is None:
             with threads(self.n_jobs) as mapper:
-                self._spread = self._game.calibrate(self._choice, self._seed, mapper)
+                curve = self._curve
+                odds = None if curve is None else curve.odds_of_hiding(np.asarray(self.distributions_, float))
+                self._spread = self._game.calibrate(self._choice, self._seed, mapper, odds)
             self._game.forget()
         return self._spread
+
+    @property
+    def _curve(self) -> HidingCurve | None:
+        check_is_fitted(self)
+        return self._model.estimates.curve
+
+    @property
+    def hiding_slope_(self) -> float:
+        return 0.0 if self._curve is None else self._curve.slope
+
+    @property
+    def hiding_slope_error_(self) -> float | None:
+        return None if self._curve is None else self._curve.slope_error
+
+    def findings(self, label_names: Sequence[str]) -> list[str]:
+        return describe(self._model.estimates, label_names)
+
+    @property
+    def kinds_(self) -> FloatArray:
+        check_is_fitted(self)
+        return self._rows.kinds
 
     def _before_saving(self) -> None:
         _ = self.spread_
@@ -223,7 +282,7 @@ class BayesHidLDL(Recoverer):
         self._model.check()
         self._features.check(self.n_features_in_)
         check_number(self._spread, "spread", above=0)
-        if self.covariance_.shape != self._model.estimates.S.shape or self._features.n_columns != len(
+        if self.covariance_.shape != self._model.estimates.covariances.shape[1:] or self._features.n_columns != len(
             self._model.estimates.coef
         ):
             raise ValueError("the parts of the model do not fit together.")
@@ -232,7 +291,11 @@ class BayesHidLDL(Recoverer):
         for name in BOUNDS:
             lowest, highest = BOUNDS[name]
             check_number(getattr(self, name), name, at_least=lowest, at_most=highest, or_auto=True)
+        most_kinds = max(n_rows // 2, 1)
+        check_number(self.n_components, "n_components", at_least=1, at_most=most_kinds, integer=True, or_auto=True)
         check_flag(self.standardize, "standardize", or_auto=True)
+        check_flag(self.ordered, "ordered", or_auto=True)
+        check_choice(self.hiding, "hiding", HIDINGS)
         check_choice(self.estimate, "estimate", ESTIMATES)
         check_number(self.n_landmarks, "n_landmarks", at_least=1, integer=True)
         check_number(self.n_draws, "n_draws", at_least=2, integer=True)
@@ -246,10 +309,12 @@ class BayesHidLDL(Recoverer):
         # Copies in one layout: later changes of the caller's arrays have no effect, and code is compiled once.
         shares, observed = D_obs.astype(np.float64, order="C"), observed.copy(order="C")
         self._zeros = bool((shares[observed] == 0).any())
+        self._mean_votes = 1.0 if self._votes is None else float(self._votes.mean())
+        row_weights = self._row_weights(self._votes, len(shares))
         rng = random_generator(self.random_state)
         self._seed = int(rng.integers(2**31))
         with threads(self.n_jobs) as mapper:
-            self._choose(prepared, shares, observed, rng, mapper)
+            self._choose(prepared, shares, observed, row_weights, rng, mapper)
             landmarks = Landmarks.choose(prepared, self.n_landmarks, self._choice.standardize, rng)
             self._features = landmarks.with_width(self._choice.width)
             fit = fit_latent_model(
@@ -259,34 +324,52 @@ class BayesHidLDL(Recoverer):
                 self._choice.parameters(shares.shape[1]),
                 max_iter=self.max_iter,
                 tol=self.tol,
+                row_weights=row_weights,
                 mapper=mapper,
             )
+            if self.hiding != "uniform":
+                fit = fit_hiding(fit, tol=self.tol, always=self.hiding == "degree")
             self._model, self._rows = fit.model, fit.rows
-            self.covariance_ = fit.model.estimates.S
+            self.covariance_ = fit.model.estimates.covariance
             change = fit.history["change"][-1]
             self._record_convergence(
                 fit.history, fit.converged, f"a round still changes {change:.2g}, tol is {self.tol:g}"
             )
             return self._estimate(fit.rows, mapper)
 
+    def _row_weights(self, votes: FloatArray | None, n_rows: int) -> FloatArray:
+        """How much each row's annotation weighs, relative to the average one of ``fit``."""
+        return np.ones(n_rows) if votes is None else np.clip(votes / self._mean_votes, *ROW_WEIGHTS)
+
     def _choose(
-        self, X: Any, shares: FloatArray, observed: BoolArray, rng: np.random.Generator, mapper: Mapper
+        self,
+        X: Any,
+        shares: FloatArray,
+        observed: BoolArray,
+        row_weights: FloatArray,
+        rng: np.random.Generator,
+        mapper: Mapper,
     ) -> None:
         """Set ``parameters_``, ``selection_`` and the game that calibrates intervals."""
         self._spread = None
         self._game = HeldOutGame(
-            X, shares, observed, n_landmarks=self.n_landmarks, max_iter=self.max_iter, tol=self.tol, rng=rng
+            X,
+            shares,
+            observed,
+            row_weights=row_weights,
+            n_landmarks=self.n_landmarks,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            rng=rng,
         )
         settings = {name: getattr(self, name) for name in asdict(Choice()) if getattr(self, name) != AUTO}
-        settings = {name: value if name == "standardize" else float(value) for name, value in settings.items()}
-        axes = {name: values for name, values in AXES.items() if name not in settings}
-        kernels = (settings["standardize"],) if "standardize" in settings else (True, False)
-        start = Choice(**settings)
-        self._choice, self.selection_ = start, None
-        if (axes or len(kernels) > 1) and self._game.has_enough_rows:
+        settings = {name: type(getattr(Choice(), name))(value) for name, value in settings.items()}
+        self._choice, self.selection_ = Choice(**settings), None
+        if self.tunes_itself and self._game.has_enough_rows:
             with shown(self.verbose) as progress:
                 self._game.on_played = lambda n_played: progress(n_played, None, f"{TRIALS}: {n_played}")
-                self._choice = search(lambda choice: self._game.losses(choice, mapper), axes, start, kernels)
+                losses = partial(self._game.losses, mapper=mapper)
+                self._choice = search(losses, self._choice, settings, shares.shape[1])
             self.selection_ = self._game.selection(self._choice, rng)
         self._chosen = asdict(self._choice)
         self._game.forget()
@@ -295,6 +378,8 @@ class BayesHidLDL(Recoverer):
         draws = Draws.shared(random_generator(self._seed), self.n_draws, rows.shares.shape[1])
         if self.estimate == "relative" and self._zeros:
             D = relative_rows(self._model, rows, draws, self._seed, mapper)
+        elif self.estimate in ACTS:
+            D = acted_rows(self._model, rows, draws, self._zeros, self.estimate, self._seed, mapper)
         else:
             D = mean_rows(self._model, rows, draws, mapper)
         return D.astype(self._dtype, copy=False)
@@ -302,12 +387,14 @@ class BayesHidLDL(Recoverer):
     def _predict(self, X: Any) -> FloatArray:
         zeros = np.zeros((X.shape[0], len(self.covariance_)))
         with threads(self.n_jobs) as mapper:
-            mean, scale = self._model.prior(self._features(X))
-            return self._estimate(Rows(zeros, zeros.astype(bool), mean, scale, zeros), mapper)
+            return self._estimate(self._model.prior(self._features(X), zeros, zeros.astype(bool)), mapper)
 
     def _posterior(self, new: NewRows | None, mapper: Mapper) -> Rows:
         """The posterior of new rows, or of the rows of ``fit``."""
         if new is None:
             return self._rows
         shares, mask = new.labels.shares.astype(np.float64, order="C"), new.labels.observed.copy(order="C")
-        return self._model.condition(self._features(new.features), shares, mask, mapper)
+        row_weights = self._row_weights(new.votes, len(shares))
+        rows = self._model.prior(self._features(new.features), shares, mask, row_weights)
+        self._model.condition(rows, mapper)
+        return rows

@@ -5,7 +5,7 @@ one of its observed labels; the recovered row, over the labels that had been obs
 observed. So models are fitted to rows that are as informative as the user's, and judged on rows that are new to them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -14,11 +14,13 @@ import numpy as np
 
 from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.parallel import Mapper
+from hidldl.recovery.fitting import Fit, fit_hiding, fit_latent_model
 from hidldl.recovery.kernelmean import KernelMap, Landmarks, Ridge
-from hidldl.recovery.latent import Fit, LatentModel, Parameters, Rows, fit_latent_model
-from hidldl.recovery.posterior import Draws, draw_lost_share, mean_rows
-from hidldl.selection import FEWEST_ROWS, MEASURE, Selection, clearly_better, hide_again, judge, renormalised
+from hidldl.recovery.latent import LatentModel, Parameters, Rows
+from hidldl.recovery.posterior import Draws, draw_lost_share, mean_rows, quantiles
+from hidldl.selection import FEWEST_ROWS, THIN_EVIDENCE, Selection, clearly_better, hide_again, judge, renormalised
 
+MEASURES_OF_GAME = ("kl", "chebyshev")
 N_FOLDS = 4
 MASKS = (3, 12)
 """Fewest and most masks; in between as many as give ``PLAYS`` losses in all."""
@@ -32,6 +34,8 @@ WORK = 1_000_000
 LEVEL = 0.9
 SPREADS = (0.05, 20.0)
 SPREAD_PRECISION = 1.05
+LEAST_SPREAD_BY_SHARES = 1.05
+"""Where shares decide what is hidden, labels that can be hidden again are those that were easy to see."""
 N_CALIBRATION_DRAWS = 400
 CALIBRATION_PLAYS = 1500
 """Labels to hide again: enough to estimate a coverage to within a percent."""
@@ -46,10 +50,12 @@ class Choice:
     width: float = 1.0
     standardize: bool = True
     prior_rows: float = 1.0
+    ordered: bool = False
+    n_components: int = 1
 
     def parameters(self, n_labels: int) -> Parameters:
         """The choice in the units of the model; ``prior_rows`` counts rows per label here."""
-        return Parameters(self.nu, self.ridge, self.prior_rows * n_labels)
+        return Parameters(self.nu, self.ridge, self.prior_rows * n_labels, self.ordered, self.n_components)
 
 
 AXES: dict[str, tuple[float, ...]] = {
@@ -58,10 +64,23 @@ AXES: dict[str, tuple[float, ...]] = {
     "width": (0.1, 0.3, 1.0, 3.0, 10.0),
     "prior_rows": (0.25, 1.0, 4.0),
 }
+MANY_LABELS = 20
+"""With so many labels, their covariance may have to follow the data closely, and neighbours may vary together."""
+WEAK_PRIORS = (0.004, 0.016, 0.06, *AXES["prior_rows"])
+STRONG_PRIORS = (1.0, 4.0, 16.0, 64.0)
 
+
+Axes: TypeAlias = dict[str, tuple[float, ...]]
+KINDS = (2, 4, 8)
+"""Numbers of kinds of rows to try beside one; each costs as much as so many candidates."""
+ROWS_PER_KIND = 8
+SEVERAL_LABELS = 12
+"""From so many labels on, the largest number of kinds takes too long to try."""
 
 Losses: TypeAlias = Callable[[Choice], FloatArray]
 """Each playing row's loss under a choice."""
+FEW_ROWS, PROOF = 300, 1.2
+"""Below so many rows, a model must be better than a simple one by so many standard errors."""
 LEARNS_NOTHING = {"nu": 4.0, "ridge": 10000.0}
 """Parameters with which recovered rows hardly differ, whatever their labels and features are."""
 
@@ -75,6 +94,7 @@ class HeldOutGame:
         shares: FloatArray,
         observed: BoolArray,
         *,
+        row_weights: FloatArray,
         n_landmarks: int,
         max_iter: int,
         tol: float,
@@ -82,7 +102,8 @@ class HeldOutGame:
     ) -> None:
         n_rows, n_labels = shares.shape
         most = int(np.clip(WORK // n_labels**2, *ROWS))
-        players = np.sort(rng.permutation(n_rows)[:most])
+        self.players = players = np.sort(rng.permutation(n_rows)[:most])
+        self.row_weights = row_weights[players]
         self.X, self.shares, self.observed = X[players], shares[players], observed[players]
         self.folds = rng.permutation(len(players)) % N_FOLDS
         can_play = (hide_again(self.shares, self.observed, rng) != self.observed).any(axis=1).sum()
@@ -94,6 +115,7 @@ class HeldOutGame:
         self.draws = Draws.shared(rng, N_DRAWS, n_labels)
         self.zeros = bool((self.shares[self.observed] == 0).any())
         self.n_landmarks, self.max_iter, self.tol = n_landmarks, max_iter, tol
+        self._distance_weight: float | None = None
         self.forget()
 
     def forget(self) -> None:
@@ -102,6 +124,7 @@ class HeldOutGame:
         self._kernels: dict[tuple[bool, float], _Kernel] = {}
         self._losses: dict[Choice, FloatArray] = {}
         self._landmarks: dict[bool, tuple[Landmarks, FloatArray]] = {}
+        self._simple: dict[Choice, list[Fit]] = {}
 
     @cached_property
     def in_play(self) -> BoolArray:
@@ -118,30 +141,46 @@ class HeldOutGame:
         if choice not in self._losses:
             total, times = np.zeros(len(self.shares)), np.sum(self.judged, axis=0)
             for model, fold in self._models(choice, mapper):
-                for rows, observed, at in self._rehidden(model, fold, choice):
-                    total[at] += judge(mean_rows(model, rows, self.draws), self.shares[at], observed, MEASURE)
+                for rows, observed, at in self._rehidden(model, fold, choice, self.masks):
+                    total[at] += self._judge(mean_rows(model, rows, self.draws), at, observed)
             self._losses[choice] = total[self.in_play] / times[self.in_play]
             self.on_played(len(self._losses))
         return self._losses[choice]
 
-    def calibrate(self, choice: Choice, seed: int, mapper: Mapper = map) -> float:
-        """How far draws must spread for the central 90 % of them to hold 90 % of the shares that were hidden again."""
+    def _judge(self, D: FloatArray, at: IntArray, observed: BoolArray) -> FloatArray:
+        """Each row's loss in both measures, which count alike: the ratio of their sizes is that of the first choice.
+
+        The divergence alone is a matter of a few rows in which a large share came as a surprise.
+        """
+        divergence, distance = (judge(D, self.shares[at], observed, measure) for measure in MEASURES_OF_GAME)
+        if self._distance_weight is None:
+            self._distance_weight = float(divergence.mean() / max(distance.mean(), 1e-300))
+        return divergence + self._distance_weight * distance
+
+    def calibrate(self, choice: Choice, seed: int, mapper: Mapper = map, odds: FloatArray | None = None) -> float:
+        """How far draws must spread for the central 90 % of them to hold 90 % of the shares that were hidden again.
+
+        With ``odds``, labels are hidden again in proportion to these, and models take account of that.
+        """
         if not self.has_enough_rows:
             return 1.0
-        draws = Draws.shared(np.random.default_rng(seed), N_CALIBRATION_DRAWS, self.shares.shape[1])
-        n_masks = int(np.ceil(CALIBRATION_PLAYS / max(self.judged[0].sum(), 1)))
+        rng = np.random.default_rng(seed)
+        draws = Draws.shared(rng, N_CALIBRATION_DRAWS, self.shares.shape[1])
+        masks = self.masks[: int(np.ceil(CALIBRATION_PLAYS / max(self.judged[0].sum(), 1)))]
+        if odds is not None:
+            masks = [hide_again(self.shares, self.observed, rng, odds=odds[self.players]) for _ in masks]
         posteriors = [
             (model, rows, observed & ~rows.observed, self.shares[at])
-            for model, fold in self._models(choice, mapper)
-            for rows, observed, at in self._rehidden(model, fold, choice, n_masks)
+            for model, fold in self._models(choice, mapper, hiding=odds is not None)
+            for rows, observed, at in self._rehidden(model, fold, choice, masks)
         ]
 
         def coverage(spread: float) -> float:
             def inside(k: int) -> FloatArray:
                 model, rows, lost, shares = posteriors[k]
                 rng = np.random.default_rng([seed, k])
-                samples = draw_lost_share(model, rows, draws.times(spread), self.zeros, lost, rng)
-                low, high = np.quantile(samples, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1)
+                samples, weights = draw_lost_share(model, rows, draws.times(spread), self.zeros, lost, rng)
+                low, high = quantiles(samples[:, None], weights, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))[:, :, 0]
                 return (low <= shares[lost]) & (shares[lost] <= high)
 
             return float(np.concatenate(list(mapper(inside, range(len(posteriors))))).mean())
@@ -150,45 +189,55 @@ class HeldOutGame:
         while high / low > SPREAD_PRECISION:
             middle = np.sqrt(low * high)
             low, high = (low, middle) if coverage(middle) >= LEVEL else (middle, high)
-        return float(np.sqrt(low * high))
+        return float(np.sqrt(low * high)) if odds is None else max(float(np.sqrt(low * high)), LEAST_SPREAD_BY_SHARES)
 
     def selection(self, chosen: Choice, rng: np.random.Generator) -> Selection:
         """All choices that were played, as a report."""
         choices = list(self._losses)
         losses = np.array([self._losses[choice] for choice in choices])
-        return Selection.of([asdict(choice) for choice in choices], losses, choices.index(chosen), MEASURE, rng)
+        return Selection.of(
+            [asdict(choice) for choice in choices], losses, choices.index(chosen), " + ".join(MEASURES_OF_GAME), rng
+        )
 
-    def _models(self, choice: Choice, mapper: Mapper) -> Iterator[tuple[LatentModel, int]]:
+    def _models(self, choice: Choice, mapper: Mapper, hiding: bool = False) -> Iterator[tuple[LatentModel, int]]:
         kernel = self._kernel(choice)
+        one_kind = replace(choice, n_components=1)
+        simple = self._simple.get(one_kind, [None] * N_FOLDS)
 
         def fit(fold: int) -> Fit:
             others = self.folds != fold
-            return fit_latent_model(
+            fitted = fit_latent_model(
                 kernel.features[others],
                 self.shares[others],
                 self.observed[others],
                 choice.parameters(self.shares.shape[1]),
                 max_iter=self.max_iter,
                 tol=self.tol,
+                row_weights=self.row_weights[others],
                 regression=kernel.regression(fold, choice.ridge),
+                simple=simple[fold],
             )
+            return fit_hiding(fitted, tol=self.tol, always=True) if hiding else fitted
 
-        for fold, fitted in enumerate(mapper(fit, range(N_FOLDS))):
+        fits = list(mapper(fit, range(N_FOLDS)))
+        if choice == one_kind:
+            self._simple = {choice: fits}
+        for fold, fitted in enumerate(fits):
             yield fitted.model, fold
 
     def _rehidden(
-        self, model: LatentModel, fold: int, choice: Choice, n_masks: int | None = None
+        self, model: LatentModel, fold: int, choice: Choice, masks: Sequence[BoolArray]
     ) -> Iterator[tuple[Rows, BoolArray, IntArray]]:
         """The fold's rows under each mask: their posterior, their mask before, and their positions."""
-        held_out = self.folds == fold
-        mean, scale = np.zeros_like(self.shares), np.zeros(len(self.shares))
-        mean[held_out], scale[held_out] = model.prior(self._kernel(choice).features[held_out])
-        for mask, judged in zip(self.masks[:n_masks], self.judged[:n_masks], strict=True):
-            at = np.flatnonzero(judged & held_out)
-            if len(at):
-                shares = renormalised(self.shares[at], mask[at])
-                rows = Rows(shares, mask[at], mean[at], scale[at], np.zeros_like(shares))
-                model.find_modes(rows)
+        held_out = np.flatnonzero(self.folds == fold)
+        features = self._kernel(choice).features[held_out]
+        prior = model.prior(features, self.shares[held_out], self.observed[held_out], self.row_weights[held_out])
+        for mask in masks:
+            here = np.flatnonzero((mask != self.observed)[held_out].any(axis=1))
+            if len(here):
+                at = held_out[here]
+                rows = prior.chosen(here, renormalised(self.shares[at], mask[at]), mask[at])
+                model.condition(rows)
                 yield rows, self.observed[at], at
 
     def _kernel(self, choice: Choice) -> "_Kernel":
@@ -219,7 +268,22 @@ class _Kernel:
         return Ridge.from_gram(center, gram, n_rows, penalty)
 
 
-def search(losses: Losses, axes: dict[str, tuple[float, ...]], start: Choice, kernels: tuple[bool, ...]) -> Choice:
+def search(losses: Losses, start: Choice, settings: Collection[str], n_labels: int) -> Choice:
+    """The best choice that differs from ``start`` in parameters that are not settings of the user."""
+    axes = {name: values for name, values in AXES.items() if name not in settings}
+    if n_labels >= MANY_LABELS and "prior_rows" in axes:
+        axes["prior_rows"] = WEAK_PRIORS
+    kernels = (start.standardize,) if "standardize" in settings else (True, False)
+    best = search_shape(losses, axes, start, kernels)
+    if n_labels >= MANY_LABELS and "ordered" not in settings:
+        best = choose_order(losses, axes, best)
+    if "n_components" in settings:
+        return best
+    most = min(len(losses(best)) // ROWS_PER_KIND, KINDS[-1 if n_labels < SEVERAL_LABELS else -2])
+    return choose_kinds(losses, best, [number for number in KINDS if number <= most])
+
+
+def search_shape(losses: Losses, axes: Axes, start: Choice, kernels: tuple[bool, ...]) -> Choice:
     """Walk from ``start`` along one axis after the other for as long as that is clearly better.
 
     Starting at a safe choice and moving only on evidence avoids extreme choices where data are few. If a model that
@@ -237,10 +301,31 @@ def search(losses: Losses, axes: dict[str, tuple[float, ...]], start: Choice, ke
         other = _walk(losses, shape, replace(best, standardize=standardize))
         if clearly_better(losses(other), losses(best)):
             best = other
-    return best
+    return best if _is_proven(losses, best, baseline) else baseline
 
 
-def _walk(losses: Losses, axes: dict[str, tuple[float, ...]], start: Choice) -> Choice:
+def choose_order(losses: Losses, axes: Axes, best: Choice) -> Choice:
+    """Whether labels that are side by side vary together, if that is clearly better; it needs a stronger prior."""
+    prior: Axes = {"prior_rows": STRONG_PRIORS} if "prior_rows" in axes else {}
+    start = replace(best, ordered=True, prior_rows=STRONG_PRIORS[0] if prior else best.prior_rows)
+    other = _walk(losses, prior, start)
+    return other if _is_proven(losses, other, best) else best
+
+
+def choose_kinds(losses: Losses, best: Choice, numbers: Sequence[int]) -> Choice:
+    """The number of kinds of rows with the lowest loss, if that is clearly better than a single one."""
+    others = [replace(best, n_components=number) for number in numbers]
+    other = min([best, *others], key=lambda choice: losses(choice).mean())
+    return other if _is_proven(losses, other, best) else best
+
+
+def _is_proven(losses: Losses, choice: Choice, simple: Choice) -> bool:
+    """Whether a choice is better than a simple one; where few rows play, chance alone makes one look better."""
+    few = len(losses(choice)) < FEW_ROWS
+    return choice == simple or clearly_better(losses(choice), losses(simple), PROOF if few else THIN_EVIDENCE)
+
+
+def _walk(losses: Losses, axes: Axes, start: Choice) -> Choice:
     best, moved = start, True
     while moved:
         moved = False

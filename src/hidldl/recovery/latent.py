@@ -1,33 +1,30 @@
-"""The logistic-normal model of a table with hidden labels, fitted by expectation–maximisation.
+"""The logistic-normal model of a table with hidden labels: a mixture of kinds of rows around a common mean.
 
-Row i's log-shares are z_i ~ N(mu(x_i), S); mu is kernel ridge regression, S is shared. The E step finds each row's
-posterior given its observed shares (``logisticnormal``), the M step regresses the posterior means on the features and
-averages the posterior spread. A row's prior mean leaves the row itself out, so that no row confirms itself; the hat
-matrix gives that in closed form.
+Row i is of kind k with probability pi_k(x_i), and its log-shares are then z_i ~ N(mu(x_i) + offset_k, S_k). Both mu and
+pi are kernel ridge regressions on the features. Given its observed shares, a row's posterior is normal within each kind
+(``logisticnormal``), and the kinds are weighed by their evidence. ``fitting`` estimates the parts.
 """
 
-from dataclasses import dataclass, replace
-from functools import reduce
-from operator import add
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import xlogy
+from scipy.special import logsumexp, softmax
 
-from hidldl.arrays import BoolArray, FloatArray
+from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.parallel import BLOCK_ROWS, Mapper, for_each, row_blocks
+from hidldl.recovery.hidingcurve import HidingCurve
 from hidldl.recovery.kernelmean import Ridge
 from hidldl.recovery.logisticnormal import draw_log_shares, find_modes
 
 MAX_NEWTON = 20
 LOOSE, TIGHT = 1e-3, 1e-9
 """How little a row's loss must fall for Newton's method to stop: during the rounds, and at the end."""
-LONGEST_STRIDE = 8.0
-"""Longest extrapolation, in units of a round's change; a stride covers about its square in rounds."""
 BLOCK_WORK, FEWEST_IN_BLOCK = 2**26, 32
 """Rows times labels³ of a block, and its fewest rows: with many labels, a few rows are enough work for a thread."""
-LARGEST_LEVERAGE = 0.99
-LARGEST_VARIANCE = 1e4
-"""Of log-shares. With exact zeros S would grow without end; a share e¹⁰⁰ times smaller than another is 0 in effect."""
+SHARE_OF_OVERALL = 0.1
+"""How far a row's kinds follow all rows, whatever its features say: a regression is no proof that a kind is absent."""
+RARE = 1e-3
+"""A kind that is less likely than this in a row does not move the estimates."""
 
 
 @dataclass(frozen=True)
@@ -37,31 +34,69 @@ class Parameters:
     nu: float
     ridge: float
     prior_rows: float
+    ordered: bool = False
+    n_components: int = 1
 
 
 @dataclass(frozen=True)
 class Estimates:
-    """What EM estimates: the covariance of the log-shares and their mean as a function of the features."""
+    """What EM estimates: the mean of the log-shares as a function of the features, and the kinds around it.
 
-    S: FloatArray
+    The regression has a column per label and one per kind: the log-shares, and which kind a row is.
+    """
+
+    covariances: FloatArray
+    offsets: FloatArray
     intercept: FloatArray
     coef: FloatArray
+    curve: HidingCurve | None = None
+
+    @property
+    def shares_of_kinds(self) -> FloatArray:
+        """How common each kind is."""
+        return _as_probabilities(self.intercept[None, self.offsets.shape[1] :])[0]
+
+    @property
+    def covariance(self) -> FloatArray:
+        """The covariance of log-shares around the common mean, over all kinds."""
+        weights = self.shares_of_kinds
+        between = self.offsets - weights @ self.offsets
+        within = np.tensordot(weights, self.covariances, axes=1)
+        return np.asarray(within + (between.T * weights) @ between)
+
+    def kinds(self, fitted: FloatArray) -> FloatArray:
+        """Probabilities of the kinds, from the regression's columns for them."""
+        if len(self.offsets) == 1:
+            return np.ones((len(fitted), 1))
+        return (1 - SHARE_OF_OVERALL) * _as_probabilities(fitted) + SHARE_OF_OVERALL * self.shares_of_kinds
 
 
 @dataclass
 class Rows:
-    """Prior and posterior of rows: prior mean and scale, and the weights that lead from there to the mode."""
+    """Prior and posterior of rows: mean and scale of the prior, and per kind its probability and the mode's weights.
+
+    ``nu`` is each row's weight, ``kinds`` is (rows, kinds) and ``weights`` (kinds, rows, labels).
+    """
 
     shares: FloatArray
     observed: BoolArray
+    nu: FloatArray
     mean: FloatArray
     scale: FloatArray
+    kinds: FloatArray
     weights: FloatArray
 
     def part(self, block: slice) -> "Rows":
         """Views of some of the rows."""
-        mean, scale, weights = self.mean[block], self.scale[block], self.weights[block]
-        return Rows(self.shares[block], self.observed[block], mean, scale, weights)
+        mean, scale, kinds = self.mean[block], self.scale[block], self.kinds[block]
+        return Rows(
+            self.shares[block], self.observed[block], self.nu[block], mean, scale, kinds, self.weights[:, block]
+        )
+
+    def chosen(self, at: IntArray, shares: FloatArray, observed: BoolArray) -> "Rows":
+        """Some of the rows, with other labels."""
+        mean, scale, kinds = self.mean[at], self.scale[at], self.kinds[at]
+        return Rows(shares, observed, self.nu[at], mean, scale, kinds, self.weights[:, at])
 
 
 @dataclass(frozen=True)
@@ -74,240 +109,151 @@ class LatentModel:
 
     def check(self) -> None:
         """Refuse parts that do not fit together, as a damaged file may have."""
-        m, p = len(self.estimates.intercept), len(self.regression.center)
-        squares = (self.regression.gram, self.regression.factor)
-        shapes = (self.estimates.S.shape, self.estimates.coef.shape, *(square.shape for square in squares))
-        numbers = (*vars(self.estimates).values(), self.regression.center, *squares)
-        if shapes != ((m, m), (p, m), (p, p), (p, p)) or not all(np.isfinite(part).all() for part in numbers):
+        estimates, squares = self.estimates, (self.regression.gram, self.regression.factor)
+        p = len(self.regression.center)
+        if estimates.offsets.ndim != 2:
+            raise ValueError("the parts of the model do not fit together.")
+        k, m = estimates.offsets.shape
+        shapes = (estimates.covariances.shape, estimates.intercept.shape, estimates.coef.shape)
+        numbers = (
+            estimates.covariances,
+            estimates.offsets,
+            estimates.intercept,
+            estimates.coef,
+            self.regression.center,
+            *squares,
+        )
+        curve = [] if estimates.curve is None else [estimates.curve.intercept, estimates.curve.slope]
+        fits = shapes == ((k, m, m), (m + k,), (p, m + k)) and all(square.shape == (p, p) for square in squares)
+        if not fits or k < 1 or not all(np.isfinite(part).all() for part in (*numbers, curve)):
             raise ValueError("the parts of the model do not fit together.")
 
-    def prior(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mean of the log-shares of new rows, and the factor by which their covariance exceeds S."""
-        mean = np.empty((len(features), len(self.estimates.intercept)))
-        for block in row_blocks(len(features)):
-            mean[block] = self.estimates.intercept + (features[block] - self.regression.center) @ self.estimates.coef
-        return mean, 1 + self.regression.leverage(features)
+    def prior(
+        self, features: FloatArray, shares: FloatArray, observed: BoolArray, row_weights: FloatArray | None = None
+    ) -> Rows:
+        """The prior of new rows: from their features alone."""
+        estimates, (k, m) = self.estimates, self.estimates.offsets.shape
+        n_rows = len(features)
+        mean, kinds = np.empty((n_rows, m)), np.empty((n_rows, k))
+        for block in row_blocks(n_rows):
+            fitted = estimates.intercept + (features[block] - self.regression.center) @ estimates.coef
+            mean[block], kinds[block] = fitted[:, :m], estimates.kinds(fitted[:, m:])
+        nu = self.parameters.nu * (np.ones(n_rows) if row_weights is None else row_weights)
+        scale = 1 + self.regression.leverage(features)
+        return Rows(shares, observed, nu, mean, scale, kinds, np.zeros((k, n_rows, m)))
 
-    def condition(self, features: FloatArray, shares: FloatArray, observed: BoolArray, mapper: Mapper = map) -> Rows:
-        """The posterior of new rows given some of their labels; rows without any keep their prior."""
-        rows = Rows(shares, observed, *self.prior(features), np.zeros_like(shares))
-        self.find_modes(rows, mapper)
-        return rows
-
-    def find_modes(self, rows: Rows, mapper: Mapper = map) -> FloatArray:
-        """Set the rows' weights to those of the modes; returns each row's evidence."""
+    def condition(self, rows: Rows, mapper: Mapper = map) -> FloatArray:
+        """Turn rows from their prior to their posterior given their labels; returns each row's evidence."""
         evidence = np.zeros(len(rows.mean))
 
         def solve(block: slice) -> None:
-            _modes(self.estimates.S, self.parameters.nu, rows.part(block), evidence[block], TIGHT)
+            part = rows.part(block)
+            evidence[block], part.kinds[:] = modes(self.estimates, part, TIGHT)
 
-        for_each(mapper, solve, _work_blocks(*rows.mean.shape))
+        for_each(mapper, solve, work_blocks(*rows.mean.shape))
         return evidence
 
-    def draw(self, rows: Rows, block: slice, normals: FloatArray, noise: FloatArray) -> FloatArray:
-        """Posterior draws of the log-shares of a block of rows, (rows, m, draws); see ``draw_log_shares``."""
-        S = self.estimates.S
+    @property
+    def has_even_draws(self) -> bool:
+        """Whether all draws of a row weigh the same."""
+        return len(self.estimates.offsets) == 1 and self.estimates.curve is None
+
+    @property
+    def needs_zeros(self) -> bool:
+        """Whether draws must scatter as counts do: exact zeros decide what is handed in."""
+        return self.estimates.curve is not None and self.estimates.curve.zeros
+
+    def draw(self, rows: Rows, normals: FloatArray, noise: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Posterior draws of the expected shares of rows, (rows, m, draws), and their weights (rows, draws)."""
+        z, weights, _ = draw_rows(self.estimates, rows, normals, noise)
+        return softmax(z, axis=1), weights
+
+
+def draw_rows(
+    estimates: Estimates, rows: Rows, normals: FloatArray, noise: FloatArray
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Posterior draws of log-shares, (rows, m, draws), their weights and their kinds, both (rows, draws).
+
+    Each kind gets as many draws as it is likely; what rounding takes from it, the weights give back.
+    """
+    n_rows, n_draws = len(rows.mean), normals.shape[2]
+    out, kinds = np.empty((n_rows, *normals.shape[1:])), np.zeros((n_rows, n_draws), np.int64)
+    # Even numbers: draws come in pairs that cancel.
+    ends = 2 * np.rint(np.cumsum(rows.kinds, axis=1) * (n_draws / 2)).astype(np.int64)
+    ends[:, -1] = n_draws
+    first = np.zeros(n_rows, dtype=np.int64)
+    for k, (S, offset) in enumerate(zip(estimates.covariances, estimates.offsets, strict=True)):
+        last = np.ascontiguousarray(ends[:, k])
         eigenvalues, vectors = np.linalg.eigh(S)
         prior_draws = (vectors * np.sqrt(np.maximum(eigenvalues, 0))) @ normals
-        part = rows.part(block)
-        out = np.empty((len(part.mean), *normals.shape[1:]))
-        draw_log_shares(
-            S, part.mean, part.scale, part.observed, self.parameters.nu, part.weights, prior_draws, noise, out
-        )
-        return out
+        kind = (S, rows.mean + offset, rows.scale, rows.observed, rows.nu, rows.weights[k])
+        draw_log_shares(*kind, prior_draws, noise, first, last, out)
+        kinds += last[:, None] <= np.arange(n_draws)
+        first = last
+    counts = np.maximum(np.diff(ends, axis=1, prepend=0), 1)
+    weights = np.take_along_axis(rows.kinds / counts, np.minimum(kinds, len(estimates.offsets) - 1), axis=1)
+    return out, weights / weights.sum(axis=1, keepdims=True), kinds
 
 
-def _work_blocks(n_rows: int, n_labels: int) -> list[slice]:
+def work_blocks(n_rows: int, n_labels: int) -> list[slice]:
+    """Blocks of rows that are enough work for a thread, and not more."""
     return row_blocks(n_rows, int(np.clip(BLOCK_WORK // n_labels**3, FEWEST_IN_BLOCK, BLOCK_ROWS)))
 
 
-@dataclass(frozen=True)
-class Fit:
-    """A model, the rows that it was fitted to, and how the fit went."""
+def modes(
+    estimates: Estimates, rows: Rows, tol: float, slopes: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Find each row's mode within each kind; returns the rows' evidence and the posterior probabilities of their kinds.
 
-    model: LatentModel
-    rows: Rows
-    history: dict[str, FloatArray]
-    converged: bool
+    Adds to ``slopes`` what the M step needs for the covariances, each row with the probability of the kind.
+    """
+    n_kinds, n_rows = len(estimates.covariances), len(rows.mean)
+    evidence = np.zeros((n_kinds, n_rows))
+    # A single kind needs no second pass to know its probability.
+    at_once = np.ones(n_rows) if n_kinds == 1 and slopes is not None else np.zeros(n_rows)
+    nothing = np.zeros(estimates.covariances.shape[1:])
+    for k in range(n_kinds):
+        slope = nothing if slopes is None else slopes[k]
+        _find_modes(estimates, rows, k, MAX_NEWTON, tol, at_once, slope, evidence[k])
+    if n_kinds == 1:
+        return evidence[0], np.ones((n_rows, 1))
+    with np.errstate(divide="ignore"):
+        logs = np.log(rows.kinds) + evidence.T
+    total = logsumexp(logs, axis=1)
+    kinds = np.exp(logs - total[:, None])
+    if slopes is not None:
+        for k in range(n_kinds):
+            likely = np.where(kinds[:, k] > RARE, kinds[:, k], 0)
+            _find_modes(estimates, rows, k, 0, tol, likely, slopes[k], evidence[k])
+    return total, kinds
 
 
-def fit_latent_model(
-    features: FloatArray,
-    shares: FloatArray,
-    observed: BoolArray,
-    parameters: Parameters,
-    *,
-    max_iter: int,
+def _find_modes(
+    estimates: Estimates,
+    rows: Rows,
+    k: int,
+    max_newton: int,
     tol: float,
-    regression: Ridge | None = None,
-    mapper: Mapper = map,
-) -> Fit:
-    """EM from pairwise log-ratios to a standstill: no round changes S or the means by more than ``tol`` of their size.
-
-    Two rounds, then a leap along the direction in which they moved (SQUAREM, Varadhan and Roland 2008), and so on:
-    EM itself is slow where much is hidden.
-    """
-    if regression is None:
-        regression = Ridge.of(features, parameters.ridge)
-    rounds = _Rounds(features, shares, observed, parameters, regression, mapper)
-    start = rounds.start()
-    changes: list[float] = []
-    stride = LONGEST_STRIDE
-    path, safe = [start], None
-    converged = False
-    while not converged and len(changes) < max_iter:
-        updated = rounds.update(path[-1])
-        if safe is not None and rounds.evidence[-1] < rounds.evidence[-2]:
-            # The leap went too far: return to its start, and leap less far from now on.
-            path, safe, stride = [safe], None, max(stride / 2, 1.0)
-            changes.append(changes[-1])
-            continue
-        changes.append(rounds.change(path[-1], updated))
-        converged = changes[-1] <= tol
-        path, safe = [*path, updated], None
-        if len(path) == 3 and not converged and len(changes) < max_iter:
-            path, safe = [_leap(path[0], path[1], path[2], stride)], path[2]
-    current = path[-1]
-    model = LatentModel(parameters, current, regression)
-    rows = rounds.rows(current)
-    evidence = model.find_modes(rows, mapper)
-    entropy = -xlogy(shares, shares).sum() / len(shares)
-    evidences = np.array([*rounds.evidence[1:], evidence.mean()]) + parameters.nu * entropy
-    history = {"change": np.array(changes), "evidence": evidences}
-    return Fit(model, rows, history, converged)
+    importance: FloatArray,
+    slope: FloatArray,
+    evidence: FloatArray,
+) -> None:
+    find_modes(
+        estimates.covariances[k],
+        rows.mean + estimates.offsets[k],
+        rows.scale,
+        rows.shares,
+        rows.observed,
+        rows.nu,
+        max_newton,
+        tol,
+        importance,
+        rows.weights[k],
+        slope,
+        evidence,
+    )
 
 
-class _Rounds:
-    """What the rounds of EM share, and the state of each row between them."""
-
-    def __init__(
-        self,
-        features: FloatArray,
-        shares: FloatArray,
-        observed: BoolArray,
-        parameters: Parameters,
-        regression: Ridge,
-        mapper: Mapper,
-    ) -> None:
-        self.features, self.shares, self.observed = features, shares, observed
-        self.parameters, self.regression, self.mapper = parameters, regression, mapper
-        self.leverage = np.minimum(regression.leverage(features), LARGEST_LEVERAGE)
-        self.scale = 1 / (1 - self.leverage)
-        self.weights = np.zeros_like(shares)
-        self.residuals = np.zeros_like(shares)
-        self.evidence: list[float] = []
-
-    def start(self) -> Estimates:
-        intercept, S = moments_of_log_ratios(self.shares, self.observed, self.parameters.nu)
-        return Estimates(S, intercept, np.zeros((self.features.shape[1], len(S))))
-
-    def means(self, estimates: Estimates, block: slice) -> FloatArray:
-        """Prior means of rows, each without the row's own part: fitted - leverage * residual.
-
-        At convergence this is the leave-one-out prediction, (fitted - leverage * z) / (1 - leverage); before, that
-        formula would amplify errors of the start.
-        """
-        fitted = estimates.intercept + (self.features[block] - self.regression.center) @ estimates.coef
-        return fitted - self.leverage[block, None] * self.residuals[block]
-
-    def rows(self, estimates: Estimates) -> Rows:
-        mean = np.empty_like(self.shares)
-        for block in row_blocks(len(mean)):
-            mean[block] = self.means(estimates, block)
-        return Rows(self.shares, self.observed, mean, self.scale, self.weights)
-
-    def update(self, estimates: Estimates) -> Estimates:
-        """One round of EM: a pass over the rows, then m × m and q × q algebra."""
-        n_rows, n_labels = self.shares.shape
-        parts = self.mapper(lambda block: self._pass(estimates, block), _work_blocks(n_rows, n_labels))
-        slope, total, products, evidence = reduce(lambda sums, part: tuple(map(add, sums, part)), parts)
-        self.evidence.append(evidence / n_rows)
-        S = estimates.S
-        S = centred(S + S @ (slope / n_rows) @ S)
-        typical = np.trace(S) / (n_labels - 1)
-        if typical > LARGEST_VARIANCE:
-            S, typical = S * (LARGEST_VARIANCE / typical), LARGEST_VARIANCE
-        isotropic = typical * (np.eye(n_labels) - 1 / n_labels)
-        prior_rows = self.parameters.prior_rows
-        S = (n_rows * S + prior_rows * isotropic) / (n_rows + prior_rows)
-        return Estimates(S, total / n_rows, self.regression.coefficients(products))
-
-    def _pass(self, estimates: Estimates, block: slice) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-        """E step on a block of rows, and its part of the sums that the M step needs."""
-        mean = self.means(estimates, block)
-        rows = Rows(self.shares[block], self.observed[block], mean, self.scale[block], self.weights[block])
-        evidence = np.zeros(len(mean))
-        slope = _modes(estimates.S, self.parameters.nu, rows, evidence, LOOSE)
-        self.residuals[block] = rows.scale[:, None] * (rows.weights @ estimates.S)
-        z = mean + self.residuals[block]
-        products = (self.features[block] - self.regression.center).T @ z
-        return slope, z.sum(axis=0), products, evidence.sum()
-
-    def change(self, before: Estimates, after: Estimates) -> float:
-        """The larger of the changes of S and of the means, relative to the spread of a row's log-shares."""
-        n_labels = len(after.S)
-        resolution = n_labels / self.parameters.nu
-        variance = np.trace(after.S) / (n_labels - 1) + resolution
-        difference = after.coef - before.coef
-        squared = ((after.intercept - before.intercept) ** 2).mean()
-        squared += np.sum(difference * (self.regression.gram @ difference)) / self.shares.size
-        of_S = np.linalg.norm(after.S - before.S) / (np.linalg.norm(after.S) + np.sqrt(n_labels) * resolution)
-        return float(max(np.sqrt(squared / variance), of_S))
-
-
-def moments_of_log_ratios(shares: FloatArray, observed: BoolArray, nu: float) -> tuple[FloatArray, FloatArray]:
-    """Mean and covariance of the log-shares from pairs of labels that are observed together.
-
-    Log-ratios of two observed labels are free of what was hidden. Their means give the mean log-shares by least
-    squares, and their variances the variation matrix, of which -1/2 in centred coordinates is the covariance.
-    Half a pseudo-count keeps zeros finite. Half of the result is isotropic: EM shrinks a direction quickly, but is
-    slow to find one that is missing at the start.
-    """
-    n_labels = shares.shape[1]
-    logs = np.where(observed, np.log(shares + 0.5 / nu), 0)
-    mask = observed.astype(np.float64)
-    pairs, sums, squares = mask.T @ mask, logs.T @ mask, (logs**2).T @ mask
-    differences = sums - sums.T
-    connections = np.diag(pairs.sum(axis=1)) - pairs
-    mean = np.linalg.lstsq(connections, differences.sum(axis=1), rcond=None)[0]
-    mean -= mean.mean()
-    gaps = mean[:, None] - mean
-    squared = squares + squares.T - 2 * logs.T @ logs - 2 * differences * gaps + pairs * gaps**2
-    overall = squared.sum() / max(pairs.sum() - np.trace(pairs), 1)
-    variation = (squared + 2 * overall) / (pairs + 2)
-    np.fill_diagonal(variation, 0)
-    eigenvalues, vectors = np.linalg.eigh(centred(-variation / 2))
-    S = (vectors * np.maximum(eigenvalues, 0)) @ vectors.T
-    typical = max(np.trace(S) / (n_labels - 1), 1 / nu)
-    return mean, (S + typical * (np.eye(n_labels) - 1 / n_labels)) / 2
-
-
-def centred(S: FloatArray) -> FloatArray:
-    """A symmetric matrix in the space in which rows and columns sum to 0."""
-    S = S - S.mean(axis=0)
-    S = S - S.mean(axis=1, keepdims=True)
-    return (S + S.T) / 2
-
-
-def _modes(S: FloatArray, nu: float, rows: Rows, evidence: FloatArray, tol: float) -> FloatArray:
-    slope = np.zeros_like(S)
-    find_modes(S, rows.mean, rows.scale, rows.shares, rows.observed, nu, MAX_NEWTON, tol, rows.weights, slope, evidence)
-    return slope
-
-
-def _leap(first: Estimates, second: Estimates, third: Estimates, longest: float) -> Estimates:
-    """Extrapolate three iterates; S stays positive on the space of centred vectors."""
-    S = centred(_extrapolate(first.S, second.S, third.S, longest))
-    eigenvalues, vectors = np.linalg.eigh(S)
-    smallest = np.linalg.eigvalsh(third.S)[1] / 10
-    S = centred((vectors * np.maximum(eigenvalues, max(smallest, 0))) @ vectors.T)
-    means = [np.vstack([each.intercept, each.coef]) for each in (first, second, third)]
-    mean = _extrapolate(means[0], means[1], means[2], longest)
-    return replace(third, S=S, intercept=mean[0], coef=mean[1:])
-
-
-def _extrapolate(first: FloatArray, second: FloatArray, third: FloatArray, longest: float) -> FloatArray:
-    step, bend = second - first, third - 2 * second + first
-    size = np.linalg.norm(bend)
-    stride = np.clip(np.linalg.norm(step) / size, 1, longest) if size > 0 else 1.0
-    return np.asarray(first + 2 * stride * step + stride**2 * bend)
+def _as_probabilities(fitted: FloatArray) -> FloatArray:
+    positive = np.maximum(fitted, 1e-9)
+    return np.asarray(positive / positive.sum(axis=1, keepdims=True))

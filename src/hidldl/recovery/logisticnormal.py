@@ -14,7 +14,7 @@ W = nu (diag p - p p') the curvature of the second term at p = softmax(z over O)
 import numba
 import numpy as np
 
-from hidldl.arrays import BoolArray, FloatArray
+from hidldl.arrays import BoolArray, FloatArray, IntArray
 
 SMALLEST_STEP = 1e-4
 # Sums may be reordered, so that they use vector instructions; NaN and infinities keep their meaning.
@@ -28,17 +28,19 @@ def find_modes(
     scale: FloatArray,
     shares: FloatArray,
     observed: BoolArray,
-    nu: float,
+    nu: FloatArray,
     max_newton: int,
     tol: float,
+    importance: FloatArray,
     weights: FloatArray,
     slope: FloatArray,
     evidence: FloatArray,
 ) -> None:
     """Each row's mode, by Newton's method from ``weights`` (the a above), which it overwrites.
 
-    Adds the sum over rows of t (a a' - A) to ``slope``, of which it reads the lower triangle, and sets ``evidence`` to
-    Laplace's approximation of each row's log-likelihood, up to a constant that depends on nu and the shares only.
+    Adds the sum over rows of importance * t (a a' - A) to ``slope``, of which it reads the lower triangle, and sets
+    ``evidence`` to Laplace's approximation of each row's log-likelihood, up to a constant that depends on nu and the
+    shares only.
     """
     n_labels = S.shape[0]
     labels = np.empty(n_labels, np.int64)
@@ -46,36 +48,42 @@ def find_modes(
     d, center, a, f, p = _vectors(n_labels)
     r, new_a, new_f, vector, _ = _vectors(n_labels)
     for i in range(len(mean)):
+        if max_newton == 0 and importance[i] <= 0:
+            continue
         o = _gather(S, scale[i], mean[i], shares[i], observed[i], weights[i], labels, K, center, d, a)
         if o == 0:
             continue
         _multiply(K, a, f, o)
-        loss = _loss(center, f, a, d, nu, p, o)
+        loss = _loss(center, f, a, d, nu[i], p, o)
         # The last round's a, under this round's S, can be worse than a = 0.
         new_a[:o] = 0
         new_f[:o] = 0
-        if _loss(center, new_f, new_a, d, nu, vector, o) <= loss:
+        if _loss(center, new_f, new_a, d, nu[i], vector, o) <= loss:
             a[:o] = 0
             f[:o] = 0
-            loss = _loss(center, f, a, d, nu, p, o)
-        log_determinant = _factor(K, p, nu, r, B, G, vector, o)
+            loss = _loss(center, f, a, d, nu[i], p, o)
+        log_determinant = _factor(K, p, nu[i], r, B, G, vector, o)
         for _ in range(max_newton):
-            _newton(K, B, f, p, r, d, nu, new_a, vector, o)
+            _newton(K, B, f, p, r, d, nu[i], new_a, vector, o)
             _multiply(K, new_a, new_f, o)
             before = loss
-            loss = _step(center, a, f, new_a, new_f, d, nu, p, loss, o)
-            log_determinant = _factor(K, p, nu, r, B, G, vector, o)
+            loss = _step(center, a, f, new_a, new_f, d, nu[i], p, loss, o)
+            log_determinant = _factor(K, p, nu[i], r, B, G, vector, o)
             if before - loss < tol:
                 break
         evidence[i] = -loss - log_determinant
-        _information(B, r, nu, G, o)
         for u in range(o):
             weights[i, labels[u]] = a[u]
+        if importance[i] <= 0:
+            continue
+        _information(B, r, nu[i], G, o)
+        factor = importance[i] * scale[i]
+        for u in range(o):
             for v in range(u + 1):
                 A = 0.0
                 for w in range(o):
                     A += G[u, w] * G[v, w]
-                slope[labels[u], labels[v]] += scale[i] * (a[u] * a[v] - A)
+                slope[labels[u], labels[v]] += factor * (a[u] * a[v] - A)
     for u in range(n_labels):
         for v in range(u):
             slope[v, u] = slope[u, v]
@@ -87,13 +95,15 @@ def draw_log_shares(
     mean: FloatArray,
     scale: FloatArray,
     observed: BoolArray,
-    nu: float,
+    nu: FloatArray,
     weights: FloatArray,
     prior_draws: FloatArray,
     noise: FloatArray,
+    first: IntArray,
+    last: IntArray,
     out: FloatArray,
 ) -> None:
-    """Draws of each row's log-shares from its posterior, (rows, m, draws).
+    """Draws of each row's log-shares from its posterior, (rows, m, draws), from number ``first`` to before ``last``.
 
     A draw u from N(0, S) and noise e from N(0, I) become a draw from the posterior: mode + u - t S R B⁻¹ (R' u + e),
     with u times sqrt(t). ``prior_draws`` and ``noise`` have shape (rows, m, draws), or one row for all. Draws are the
@@ -104,33 +114,37 @@ def draw_log_shares(
     K, B, G = _matrices(n_labels)
     d, center, a, f, p = _vectors(n_labels)
     r, vector, _, _, _ = _vectors(n_labels)
-    pull = np.empty((n_labels, n_draws))
-    inner = np.empty(n_draws)
+    all_pulls = np.empty((n_labels, n_draws))
     for i in range(len(mean)):
+        begin, end = first[i], last[i]
+        if begin == end:
+            continue
         own = i if len(prior_draws) > 1 else 0
         o = _gather(S, scale[i], mean[i], mean[i], observed[i], weights[i], labels, K, center, d, a)
-        root_scale, root_nu = np.sqrt(scale[i]), np.sqrt(nu)
+        root_scale, root_nu = np.sqrt(scale[i]), np.sqrt(nu[i])
+        pull = all_pulls[:, begin:end]
         if o:
             _multiply(K, a, f, o)
-            _loss(center, f, a, d, nu, p, o)
-            _factor(K, p, nu, r, B, G, vector, o)
+            _loss(center, f, a, d, nu[i], p, o)
+            _factor(K, p, nu[i], r, B, G, vector, o)
         for u in range(o):
-            for k in range(n_draws):
-                pull[u, k] = r[u] * root_scale * prior_draws[own, labels[u], k]
-        _project_all(pull, r, inner, o)
+            for k in range(end - begin):
+                pull[u, k] = r[u] * root_scale * prior_draws[own, labels[u], begin + k]
+        _project_all(pull, r, o)
         for u in range(o):
-            for k in range(n_draws):
-                pull[u, k] = root_nu * pull[u, k] + noise[own, u, k]
+            for k in range(end - begin):
+                pull[u, k] = root_nu * pull[u, k] + noise[own, u, begin + k]
         _solve_all(B, pull, o)
-        _project_all(pull, r, inner, o)
+        _project_all(pull, r, o)
         for j in range(n_labels):
             mode = mean[i, j]
             for u in range(o):
                 mode += scale[i] * S[j, labels[u]] * a[u]
-            for k in range(n_draws):
-                out[i, j, k] = mode + root_scale * prior_draws[own, j, k]
+            target = out[i, j, begin:end]
+            for k in range(end - begin):
+                target[k] = mode + root_scale * prior_draws[own, j, begin + k]
             for u in range(o):
-                _add(out[i, j], -scale[i] * S[j, labels[u]] * root_nu * r[u], pull[u])
+                _add(target, -scale[i] * S[j, labels[u]] * root_nu * r[u], pull[u])
 
 
 @_compiled
@@ -311,9 +325,9 @@ def _add(x, factor, y):  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def _project_all(X, r, inner, o):  # type: ignore[no-untyped-def]
+def _project_all(X, r, o):  # type: ignore[no-untyped-def]
     """``_project`` for every column of X at once."""
-    inner[:] = 0.0
+    inner = np.zeros(X.shape[1])
     for u in range(o):
         _add(inner, r[u], X[u])
     for u in range(o):

@@ -1,24 +1,22 @@
-"""From posterior draws of log-shares to shares: point estimates, intervals and imputations.
-
-An annotation is worth nu pseudo-counts, so true shares scatter around softmax(z) like shares of so many counts. Draws
-of shares include that scatter: counts where the data have exact zeros, so that a hidden share can be exactly 0 too, and
-their continuous counterpart (Dirichlet) where they have none.
-"""
+"""From posterior draws of log-shares to shares: point estimates, intervals and imputations."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from hidldl.arrays import BoolArray, FloatArray
+from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.parallel import Mapper, for_each, row_blocks
+from hidldl.recovery.acts import best_rows
 from hidldl.recovery.latent import LatentModel, Rows
+from hidldl.recovery.scatter import scattered_rows
 
 BLOCK_ENTRIES = 2**20
 """Draws at a time: a few megabytes."""
-COUNTS_THAT_SCATTER = 1e9
-"""Larger counts scatter by less than a ten-thousandth; they are taken as they are."""
-LARGEST_COUNT = 1e200
-SMALLEST_MASS = 1e-150
+MEAN_SEED = 11
+FEWEST_RESAMPLED = 64
+"""Draws from which samples are taken where draws have weights."""
+EVEN = 1e-12
+"""Weights that differ by less are the same."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class Draws:
     def shared(cls, rng: np.random.Generator, n_draws: int, n_labels: int, spread: float = 1.0) -> "Draws":
         """Draws that all rows share, in pairs that cancel: means over them are steadier than over independent ones."""
         half = rng.standard_normal((2, 1, n_labels, (n_draws + 1) // 2))
-        normals, noise = np.concatenate([half, -half], axis=3)
+        normals, noise = np.stack([half, -half], axis=-1).reshape(2, 1, n_labels, -1)
         return cls(normals, noise, spread)
 
     @classmethod
@@ -55,13 +53,26 @@ class Draws:
         return self.normals.shape[1], self.normals.shape[2]
 
 
-def expected_shares(model: LatentModel, rows: Rows, block: slice, draws: Draws) -> FloatArray:
-    """softmax(z) for each draw of a block of rows: (rows, m, draws)."""
-    z = model.draw(rows, block, draws.spread * draws.normals, draws.spread * draws.noise)
-    z -= z.max(axis=1, keepdims=True)
-    np.exp(z, out=z)
-    z /= z.sum(axis=1, keepdims=True)
-    return z
+def weighted_shares(
+    model: LatentModel, rows: Rows, block: slice, draws: Draws, zeros: bool | None, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Draws of the shares of a block of rows, (rows, m, draws), and their weights (rows, draws).
+
+    With ``zeros`` None, shares are what the model expects, softmax(z). Else they scatter around that.
+    """
+    part, spread = rows.part(block), draws.spread
+    D, weights = model.draw(part, spread * draws.normals, spread * draws.noise)
+    curve = model.estimates.curve
+    if curve is not None and not curve.zeros:
+        # Weights are those of the posterior as it is, or a wide spread would be weighed away.
+        base = D if spread == 1 else model.draw(part, draws.normals, draws.noise)[0]
+        weights = curve.weigh(weights, base, part.shares, part.observed).weights
+    if zeros is not None:
+        D = scattered_rows(D, part.shares, part.observed, part.nu / spread**2, zeros, rng)
+    if curve is not None and curve.zeros:
+        # An exact zero is overlooked more than a small share, so what scatters counts.
+        weights = curve.weigh(weights, D, part.shares, part.observed).weights
+    return D, weights
 
 
 def mean_rows(model: LatentModel, rows: Rows, draws: Draws, mapper: Mapper = map) -> FloatArray:
@@ -69,7 +80,11 @@ def mean_rows(model: LatentModel, rows: Rows, draws: Draws, mapper: Mapper = map
     out = np.empty_like(rows.mean)
 
     def average(block: slice) -> None:
-        mean = expected_shares(model, rows, block, draws).mean(axis=2)
+        rng = np.random.default_rng([MEAN_SEED, block.start])
+        mean = _average(*weighted_shares(model, rows, block, draws, True if model.needs_zeros else None, rng))
+        if model.needs_zeros:
+            # A share that no draw has is less than one count among them all, but not 0.
+            mean = np.maximum(mean, 0.1 / (draws.shape[1] * rows.nu[block, None]))
         out[block] = complete(np.where(rows.observed[block], 0, mean), rows.shares[block])
 
     for_each(mapper, average, draw_blocks(len(out), *draws.shape))
@@ -84,11 +99,11 @@ def relative_rows(model: LatentModel, rows: Rows, draws: Draws, seed: int, mappe
     out = np.empty_like(rows.mean)
 
     def decide(block: slice) -> None:
-        D = draw_shares(model, rows, block, draws, True, np.random.default_rng([seed, block.start]))
-        mean, observed = D.mean(axis=2), rows.observed[block]
+        D, weights = weighted_shares(model, rows, block, draws, True, np.random.default_rng([seed, block.start]))
+        mean, observed = _average(D, weights), rows.observed[block]
         total = D + mean[..., None]
-        error = np.divide(np.abs(D - mean[..., None]), total, out=np.zeros_like(D), where=total > 0).mean(axis=2)
-        absent = (D > 0).mean(axis=2) < error
+        error = np.divide(np.abs(D - mean[..., None]), total, out=np.zeros_like(D), where=total > 0)
+        absent = _average((D > 0).astype(np.float64), weights) < _average(error, weights)
         # Some label must hold the row's mass: the observed ones, or else the largest.
         absent &= observed.any(axis=1, keepdims=True) | (mean < mean.max(axis=1, keepdims=True))
         out[block] = complete(np.where(observed | absent, 0, mean), rows.shares[block])
@@ -97,42 +112,102 @@ def relative_rows(model: LatentModel, rows: Rows, draws: Draws, seed: int, mappe
     return out
 
 
-def draw_shares(
-    model: LatentModel, rows: Rows, block: slice, draws: Draws, zeros: bool, rng: np.random.Generator
+def acted_rows(
+    model: LatentModel, rows: Rows, draws: Draws, zeros: bool, measure: str, seed: int, mapper: Mapper = map
 ) -> FloatArray:
-    """Draws of complete rows, (rows, m, draws): on the simplex, and the observed part in its exact proportions."""
-    D = expected_shares(model, rows, block, draws)
-    observed, shares = rows.observed[block, :, None], rows.shares[block, :, None]
-    ratio = np.where(observed, 0, D / _observed_mass(D, observed))
-    counts, observed_counts = _scatter(ratio, model, draws, zeros, rng)
-    observed_counts = np.where(observed.any(axis=1, keepdims=True), observed_counts, 0)
-    total = observed_counts + counts.sum(axis=1, keepdims=True)
-    # A row without observed labels may draw no counts at all.
-    return np.where(total > 0, (counts + observed_counts * shares) / np.where(total > 0, total, 1), D)
+    """The rows with the smallest expected distance, in a measure, to posterior draws."""
+    starts = [mean_rows(model, rows, draws, mapper)]
+    if zeros:
+        starts.append(relative_rows(model, rows, draws, seed, mapper))
+    out = np.empty_like(rows.mean)
+
+    def act(block: slice) -> None:
+        D, weights = weighted_shares(model, rows, block, draws, zeros, np.random.default_rng([seed, block.start]))
+        labels = rows.shares[block], rows.observed[block]
+        out[block] = best_rows(measure, [start[block] for start in starts], D, weights, *labels)
+
+    for_each(mapper, act, draw_blocks(len(out), *draws.shape))
+    return out
+
+
+def resampled(D: FloatArray, weights: FloatArray, n_samples: int, rng: np.random.Generator) -> FloatArray:
+    """So many of each row's draws, (rows, m, samples), each drawn with its weight."""
+    chosen = _first_above(np.cumsum(weights, axis=1)[:, None], rng.random((len(D), 1, n_samples)))
+    return np.take_along_axis(D, chosen, axis=2)
+
+
+def sampled_tables(
+    model: LatentModel, rows: Rows, n_samples: int, spread: float, zeros: bool, seed: int, mapper: Mapper = map
+) -> FloatArray:
+    """Complete tables drawn from the posterior, (samples, rows, m)."""
+    n_rows, n_labels = rows.shares.shape
+    out = np.empty((n_samples, n_rows, n_labels))
+    n_draws = n_samples if model.has_even_draws else max(4 * n_samples, FEWEST_RESAMPLED)
+
+    def draw(block: slice) -> None:
+        rng = np.random.default_rng([seed, block.start])
+        draws = Draws.independent(rng, len(rows.shares[block]), n_draws, n_labels, spread)
+        D, weights = weighted_shares(model, rows, block, draws, zeros, rng)
+        if n_draws > n_samples:
+            D = resampled(D, weights, n_samples, rng)
+        out[:, block] = D.transpose(2, 0, 1)
+
+    for_each(mapper, draw, draw_blocks(n_rows, n_labels, n_draws))
+    return out
+
+
+def bounds_of_rows(
+    model: LatentModel, rows: Rows, draws: Draws, zeros: bool, seed: int, level: float, mapper: Mapper = map
+) -> tuple[FloatArray, FloatArray]:
+    """Low and high bounds (first axis) of each share and of the hidden mass of all rows."""
+    bounds, mass = np.empty((2, *rows.shares.shape)), np.empty((2, len(rows.shares)))
+
+    def bound(block: slice) -> None:
+        bounds[:, block], mass[:, block] = interval_bounds(model, rows, block, draws, zeros, seed, level)
+
+    for_each(mapper, bound, draw_blocks(len(rows.shares), *draws.shape))
+    return bounds, mass
 
 
 def interval_bounds(
-    model: LatentModel, rows: Rows, block: slice, draws: Draws, zeros: bool, rng: np.random.Generator, level: float
+    model: LatentModel, rows: Rows, block: slice, draws: Draws, zeros: bool, seed: int, level: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Low and high bounds (first axis) of each share and of the hidden mass, for a block of rows."""
-    D = draw_shares(model, rows, block, draws, zeros, rng)
-    hidden = np.where(rows.observed[block, :, None], 0, D).sum(axis=1)
-    tails = [(1 - level) / 2, (1 + level) / 2]
-    return np.quantile(D, tails, axis=2), np.quantile(hidden, tails, axis=1)
+    """As ``bounds_of_rows``, for a block of rows."""
+    D, weights = weighted_shares(model, rows, block, draws, zeros, np.random.default_rng([seed, block.start]))
+    hidden = np.where(rows.observed[block, :, None], 0, D).sum(axis=1, keepdims=True)
+    bounds = quantiles(np.concatenate([D, hidden], axis=1), weights, ((1 - level) / 2, (1 + level) / 2))
+    return bounds[:, :, :-1], bounds[:, :, -1]
+
+
+def quantiles(values: FloatArray, weights: FloatArray, levels: tuple[float, float]) -> FloatArray:
+    """Quantiles (first axis) over weighted draws, the last axis of (rows, labels, draws)."""
+    if np.ptp(weights) < EVEN:
+        return np.asarray(np.quantile(values, levels, axis=2))
+    order = np.argsort(values, axis=2)
+    values = np.take_along_axis(values, order, axis=2)
+    below = np.cumsum(np.take_along_axis(weights[:, None], order, axis=2), axis=2)
+    at = _first_above(below, np.broadcast_to(levels, (*values.shape[:2], 2)))
+    return np.moveaxis(np.take_along_axis(values, at, axis=2), 2, 0)
 
 
 def draw_lost_share(
     model: LatentModel, rows: Rows, draws: Draws, zeros: bool, lost: BoolArray, rng: np.random.Generator
-) -> FloatArray:
-    """Draws of one hidden label's share, among it and the observed ones: (rows, draws). ``lost`` marks it."""
-    out = np.empty((len(lost), draws.shape[1]))
+) -> tuple[FloatArray, FloatArray]:
+    """Draws of one hidden label's share, among it and the observed ones, and their weights: both (rows, draws).
+
+    ``lost`` marks the label.
+    """
+    out, weights = np.empty((2, len(lost), draws.shape[1]))
     for block in draw_blocks(len(lost), *draws.shape):
-        D = expected_shares(model, rows, block, draws)
-        share = np.where(lost[block, :, None], D, 0).sum(axis=1, keepdims=True)
-        ratio = share / _observed_mass(D, rows.observed[block, :, None])
-        counts, observed_counts = _scatter(ratio, model, draws, zeros, rng)
-        out[block] = (counts / (counts + observed_counts))[:, 0]
-    return out
+        part, is_lost = rows.part(block), lost[block, :, None]
+        D, weights[block] = weighted_shares(model, rows, block, draws, True if model.needs_zeros else None, rng)
+        if not model.needs_zeros:
+            # Of the hidden labels only the lost one has to scatter.
+            D = np.where(is_lost | part.observed[:, :, None], D, 0)
+            D = scattered_rows(D, part.shares, part.observed, part.nu / draws.spread**2, zeros, rng)
+        share = np.where(is_lost, D, 0).sum(axis=1)
+        out[block] = share / (share + np.where(part.observed[:, :, None], D, 0).sum(axis=1))
+    return out, weights
 
 
 def complete(hidden: FloatArray, shares: FloatArray) -> FloatArray:
@@ -146,23 +221,11 @@ def draw_blocks(n_rows: int, n_labels: int, n_draws: int) -> list[slice]:
     return row_blocks(n_rows, max(1, BLOCK_ENTRIES // (n_labels * n_draws)))
 
 
-def _observed_mass(D: FloatArray, observed: BoolArray) -> FloatArray:
-    """The mass of the observed labels in each draw; 1 where there are none, so that shares are their own ratios."""
-    mass = np.where(observed, D, 0).sum(axis=1, keepdims=True)
-    return np.where(observed.any(axis=1, keepdims=True), np.maximum(mass, SMALLEST_MASS), 1)
+def _average(values: FloatArray, weights: FloatArray) -> FloatArray:
+    """Mean over weighted draws: (rows, m, draws) and (rows, draws) give (rows, m)."""
+    return np.asarray((values @ weights[:, :, None])[:, :, 0])
 
 
-def _scatter(
-    ratio: FloatArray, model: LatentModel, draws: Draws, zeros: bool, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """Pseudo-counts of hidden labels and of all observed ones, which count nu on average; ``ratio`` is their ratio.
-
-    A spread s leaves nu / s² counts: shares of counts scatter by one over the root of their number.
-    """
-    nu = model.parameters.nu / draws.spread**2
-    observed_counts = rng.gamma(nu, size=(len(ratio), 1, ratio.shape[2]))
-    if not zeros:
-        return rng.gamma(np.minimum(nu * ratio, LARGEST_COUNT)), observed_counts
-    expected = np.minimum(ratio * observed_counts, LARGEST_COUNT)
-    counts = rng.poisson(np.minimum(expected, COUNTS_THAT_SCATTER))
-    return np.where(expected < COUNTS_THAT_SCATTER, counts, expected), np.full_like(observed_counts, nu)
+def _first_above(below: FloatArray, levels: FloatArray) -> IntArray:
+    """Position of the first cumulative weight, along the last axis, that reaches each level."""
+    return np.minimum((below[..., None, :] < levels[..., None]).sum(axis=-1), below.shape[-1] - 1)

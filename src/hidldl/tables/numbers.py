@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from hidldl.arrays import BoolArray, FloatArray
+from hidldl.base import Recoverer
 from hidldl.errors import Note, Remedy, TableError
 from hidldl.tables.columns import MISSING, Column
 from hidldl.tables.sources import quoted, quoted_list
@@ -159,6 +160,10 @@ class Shares:
         self.seen = self.seen | np.asarray(observed.any(axis=0))
         sums = given.sum(axis=1, keepdims=True)
         return np.divide(given, sums, out=np.zeros_like(given), where=sums > 0), observed
+
+    def totals(self, rows: pd.DataFrame) -> FloatArray:
+        """The sum of each row's cells."""
+        return np.asarray(self._cells(rows)[0].sum(axis=1))
 
     def _remedies(self, fault: str) -> list[Remedy]:
         """What helps; that cells are amounts is a thought for users who named the labels, not for a wrong guess."""
@@ -340,12 +345,18 @@ class Part:
     observed: BoolArray
     has_labels: BoolArray
     """Which rows have an observed label."""
+    votes: FloatArray | None = None
+    """How many votes the shares of each row are made of, where cells are counts."""
+
+    def votes_for(self, model: Recoverer, at: Any = slice(None)) -> dict[str, Any]:
+        """The argument ``votes`` of a model that uses them, for some of the rows."""
+        return {} if self.votes is None or not model.uses_votes else {"votes": self.votes[at]}
 
     def blocks(self, size: int) -> Iterator[tuple[slice, "Part"]]:
         """The rows in pieces of at most so many, with where they are."""
         for start in range(0, len(self.X), size):
             at = slice(start, start + size)
-            arrays = (self.numbers, self.names, self.X, self.D_obs, self.observed, self.has_labels)
+            arrays = (self.numbers, self.names, self.X, self.D_obs, self.observed, self.has_labels, self.votes)
             pieces: list[Any] = [None if array is None else array[at] for array in arrays]
             yield at, Part(*pieces)
 
@@ -357,6 +368,8 @@ class NumberReader:
     shares: Shares
     encoding: FeatureEncoding
     row_names: str | None
+    counts: bool = False
+    """Whether label cells are counts."""
 
     @classmethod
     def of(
@@ -366,10 +379,11 @@ class NumberReader:
         number_names: tuple[str, ...],
         category_names: tuple[str, ...],
         row_names: str | None,
+        counts: bool,
     ) -> tuple["NumberReader", list[str]]:
         """The reader for rows like these, and notes on what it does."""
         encoding = FeatureEncoding.of(rows, number_names, category_names)
-        return cls(shares, encoding, row_names), encoding.describe()
+        return cls(shares, encoding, row_names, counts), encoding.describe()
 
     def __call__(self, rows: pd.DataFrame, *, is_whole_table: bool = False) -> Part:
         D_obs, observed = self.shares(rows)
@@ -377,4 +391,5 @@ class NumberReader:
             self.shares.refuse_unseen()
         names = None if self.row_names is None else rows[self.row_names].fillna("").to_numpy(object)
         has_labels = np.asarray(observed.any(axis=1))
-        return Part(rows.index.to_numpy(), names, self.encoding(rows), D_obs, observed, has_labels)
+        votes = self.shares.totals(rows) if self.counts else None
+        return Part(rows.index.to_numpy(), names, self.encoding(rows), D_obs, observed, has_labels, votes)

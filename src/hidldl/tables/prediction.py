@@ -78,7 +78,8 @@ def predict_rows(
     notes = [*table.notes, _note_on_labels(roles, columns, table.name)]
     plan = replace(plan, roles=roles, normalise=plan.normalise or normalise)
     shares = Shares(table.name, roles.labels, plan.marks, plan.normalise)
-    reader = NumberReader(shares, encoding, roles.row_names)
+    counts = plan.normalise and table.whole_numbers.issuperset(columns.keys() & set(roles.labels))
+    reader = NumberReader(shares, encoding, roles.row_names, counts)
     return RecoveredTable(table, plan, reader, model, notes, level, started=started)
 
 

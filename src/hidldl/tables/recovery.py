@@ -241,13 +241,15 @@ def _recover_planned(
     guessed = options.labels is None
     shares = Shares(table.name, roles.labels, plan.marks, plan.normalise, guessed=guessed)
     rows, faults = _rows_to_fit(table, plan, shares, keep, options.skip_bad_rows, progress)
-    reader, notes = NumberReader.of(rows, shares, roles.numbers, roles.categories, roles.row_names)
+    counts = plan.normalise and table.whole_numbers.issuperset(roles.labels)
+    reader, notes = NumberReader.of(rows, shares, roles.numbers, roles.categories, roles.row_names, counts)
     part = reader(rows, is_whole_table=True)
     notes = [*plan.notes, *notes, *_notes_on_fit(part, table, is_sampled, model)]
     if len(faults):
         notes.append(f"{len(faults):,} rows are left out: their labels cannot be right")
     progress(READ, 1, "choosing parameters and fitting")
     _fit(model, part, table.name, progress)
+    notes += model.findings(roles.labels)
     whole, as_read = (None, None) if is_sampled else (part, rows)
     return RecoveredTable(table, plan, reader, model, notes, options.level, whole, as_read, FITTED, started, faults)
 
@@ -290,7 +292,8 @@ def _fit(model: Recoverer, part: Part, name: str, progress: Progress) -> None:
         model.set_params(verbose=share_of(progress, READ, FITTED))
     fitted = part.has_labels
     try:
-        model.fit(part.X[fitted], part.D_obs[fitted], observed=part.observed[fitted])
+        votes = part.votes_for(model, fitted)
+        model.fit(part.X[fitted], part.D_obs[fitted], observed=part.observed[fitted], **votes)
     except ValueError as error:
         raise TableError(f"{name}: {error}") from error
     finally:
@@ -310,6 +313,8 @@ def _notes_on_fit(part: Part, table: Table, is_sampled: bool, model: Recoverer) 
         notes.append("this method takes observed shares as they are and changes them too: proportions are not kept")
     if is_sampled:
         notes.append(f"the model is fitted to {len(part.X):,} of {table.n_rows:,} rows, drawn at random")
+    if part.votes_for(model) and part.votes is not None and np.ptp(votes := part.votes[part.has_labels]) > 0:
+        notes.append(f"a row with more votes counts as more exact: rows have {votes.min():g} to {votes.max():g}")
     n_without = int((~part.has_labels).sum())
     if n_without:
         notes.append(f"rows without any label: {n_without:,}; their distributions are predicted from the features")

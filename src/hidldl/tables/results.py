@@ -144,7 +144,8 @@ class RecoveredTable:
             progress(share, 1, f"recovering, {done:,} of {n_rows:,} rows")
             bounds: tuple[Any, ...] = ()
             if level is not None:
-                bounds = self.model.intervals(level, X=part.X, D_obs=part.D_obs, observed=part.observed)
+                votes = part.votes_for(self.model)
+                bounds = self.model.intervals(level, X=part.X, D_obs=part.D_obs, observed=part.observed, **votes)
             yield RecoveredRows(part.numbers, part.names, part.D_obs, part.observed, D, as_read, *bounds)
 
     def _completed(self) -> Iterator[tuple[Part, FloatArray, pd.DataFrame]]:
@@ -152,7 +153,8 @@ class RecoveredTable:
             for chunk in _even(self.table.chunks(CHUNK_ROWS, as_text=self._texts())):
                 rows = chunk.drop(self.faults.index.intersection(chunk.index))
                 part = self.reader(rows)
-                yield part, np.asarray(self.model.predict(part.X, part.D_obs, part.observed)), rows
+                votes = part.votes_for(self.model)
+                yield part, np.asarray(self.model.predict(part.X, part.D_obs, part.observed, **votes)), rows
             return
         fitted = self.whole.has_labels
         D = np.empty_like(self.whole.D_obs)

@@ -1,0 +1,236 @@
+"""What kinds of rows, ordered labels and the curve of hiding did for BayesHidLDL, beside what it was before.
+
+    HIDLDL_DATA=folder python benchmarks/accuracy.py before [--jobs 2] [--store FILE] [--masks 5] [--write docs/results]
+    HIDLDL_DATA=folder python benchmarks/accuracy.py hiding | noise | ordered  [--jobs 2] [--masks 2] [--write ...]
+
+"before" divides by benchmarks/yardstick.csv, the figures of commit 0dbbf58 on the same masks; an interrupted run goes
+on where it stopped. "hiding" hides labels by other mechanisms than chance, and divides by a fit with one kind of rows
+that takes labels as hidden alike, the model of before. "noise" has nothing to learn: rows are Dirichlet, features are
+noise, and the mean fill is the limit. "ordered" has 70 ordered labels.
+"""
+
+import argparse
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+from provenance import write_markdown
+from quality import BAYES, DATASETS, ORACLE
+from threadpoolctl import threadpool_limits
+
+from hidldl import BayesHidLDL, HidLDL, MeanFill, hide_labels, load_dataset, score
+from hidldl.experiments.paper import ALPHAS, contender
+from hidldl.experiments.protocol import Experiment
+from hidldl.experiments.runner import run
+from hidldl.experiments.store import Store
+from hidldl.progress import shown
+
+YARDSTICK = Path(__file__).parent / "yardstick.csv"
+MEASURES = ("chebyshev", "clark", "canberra", "cosine", "intersection")
+MECHANISMS = (
+    ("degree", 1.0),
+    ("degree", 2.5),
+    ("top-k", 0.0),
+    ("uniform", 0.0),
+    ("label", 1.0),
+    ("row", 1.0),
+    ("feature", 1.0),
+)
+HIDING_DATASETS = ("Movie", "SBU3DFE", "Yeast-spo", "Emotion6")
+SIMPLE: dict[str, Any] = {"n_components": 1, "hiding": "uniform"}
+SHAPES = {"flat": np.ones(5), "peaked": np.full(8, 0.4), "uneven": np.array([4, 2, 1, 1, 0.5, 0.5])}
+SEEDS = range(5)
+
+
+def errors(table: pd.DataFrame) -> pd.DataFrame:
+    """Measures in which less is better."""
+    return table.assign(cosine=1 - table["cosine"], intersection=1 - table["intersection"])
+
+
+def before(arguments: argparse.Namespace) -> dict[str, str]:
+    method = contender("bayes", title=BAYES, interval_level=0.9)
+    experiment = Experiment("accuracy", "recovery", DATASETS, (0.5, 0.8), (method,), arguments.masks)
+    store = Store(arguments.store)
+    with shown() as progress:
+        for masks in range(1, arguments.masks + 1):
+            part = Experiment("accuracy", "recovery", DATASETS, (0.5, 0.8), (method,), masks)
+            run([part], store, n_jobs=arguments.jobs, progress=progress)
+    keys = ["dataset", "rate", "repetition"]
+    now = errors(store.results([experiment]))
+    then = errors(pd.read_csv(YARDSTICK))
+    oracle = then[then["method"] == ORACLE]
+    then = then[then["method"] == BAYES]
+    tables = {}
+    for rate in (0.5, 0.8):
+        both = (
+            now[now["rate"] == rate]
+            .merge(then, on=keys, suffixes=("", "_then"))
+            .merge(oracle, on=keys, suffixes=("", "_oracle"))
+        )
+        tables[f"accuracy_before_{rate:.0%}.md".replace("%", "")] = beside(both)
+    return tables
+
+
+def beside(both: pd.DataFrame) -> str:
+    """Errors divided by those of before and by the oracle's, means over masks first."""
+    means = both.groupby("dataset").mean(numeric_only=True)
+    means = means.loc[[name for name in DATASETS if name in means.index]]
+    table = pd.DataFrame({measure: means[measure] / means[f"{measure}_then"] for measure in MEASURES})
+    table["chebyshev / oracle"] = means["chebyshev"] / means["chebyshev_oracle"]
+    table["clark / oracle"] = means["clark"] / means["clark_oracle"]
+    geometric = np.exp(np.log(table).mean())
+    table["90 % hold"] = means["degrees_held"]
+    table["seconds"] = (both["seconds"] / both["seconds_then"]).groupby(both["dataset"]).median()
+    table.loc["*geometric mean*"] = geometric
+    masks = both.groupby("dataset").size()
+    return as_markdown(table) + f"\n\nMasks per dataset: {masks.min()} to {masks.max()}."
+
+
+def as_markdown(table: pd.DataFrame, index: str = "dataset") -> str:
+    lines = [f"| {index} | {' | '.join(map(str, table.columns))} |", "| --- |" + " --- |" * len(table.columns)]
+    for name, row in table.iterrows():
+        cells = ["" if pd.isna(value) else f"{value:.3f}" if isinstance(value, float) else str(value) for value in row]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def hiding(arguments: argparse.Namespace) -> dict[str, str]:
+    tasks = [
+        (name, mechanism, slope, seed)
+        for mechanism, slope in MECHANISMS
+        for name in HIDING_DATASETS
+        for seed in range(arguments.masks)
+    ]
+    rows = pd.DataFrame(in_parallel(hide_and_recover, tasks, arguments.jobs))
+    means = rows.groupby(["mechanism", "dataset"], sort=False).mean(numeric_only=True)
+    table = pd.DataFrame(
+        {
+            "chebyshev": means["now"] / means["then"],
+            "chebyshev / oracle": means["now"] / means["oracle"],
+            "bias": means["bias"],
+            "bias then": means["bias_then"],
+            "90 % hold": means["held"],
+            "slope": means["slope"],
+        }
+    )
+    table.index = [f"{mechanism}, {name}" for mechanism, name in table.index]
+    return {"accuracy_hiding.md": as_markdown(table, "mechanism, dataset")}
+
+
+def hide_and_recover(name: str, mechanism: str, slope: float, seed: int) -> dict[str, Any]:
+    data = load_dataset(name)
+    X, D = np.asarray(data.features), np.asarray(data.distributions)
+    more: dict[str, Any] = {"mechanism": mechanism} | ({"features": X} if mechanism == "feature" else {})
+    D_obs, observed = hide_labels(D, 0.5, seed, slope=slope, **more)
+    now = BayesHidLDL(random_state=seed).fit(X, D_obs, observed=observed)
+    then = BayesHidLDL(random_state=seed, **SIMPLE).fit(X, D_obs, observed=observed)
+    path = HidLDL().alpha_path(ALPHAS, X, D_obs, observed=observed)
+    true_mass = np.where(observed, 0, D).sum(axis=1)
+    low, high, *_ = now.intervals(0.9)
+    return {
+        "dataset": name,
+        "mechanism": f"{mechanism} {slope:g}" if mechanism == "degree" else mechanism,
+        "now": score(D, now.distributions_)["chebyshev"],
+        "then": score(D, then.distributions_)["chebyshev"],
+        "oracle": min(score(D, model.distributions_)["chebyshev"] for model in path),
+        "bias": float((now.hidden_mass_ - true_mass).mean()),
+        "bias_then": float((then.hidden_mass_ - true_mass).mean()),
+        "held": float(((low <= D + 1e-9) & (high >= D - 1e-9))[~observed].mean()),
+        "slope": now.hiding_slope_,
+    }
+
+
+def noise(arguments: argparse.Namespace) -> dict[str, str]:
+    tasks = [(n_rows, shape, seed) for n_rows in (30, 60, 100, 300) for shape in SHAPES for seed in SEEDS]
+    rows = pd.DataFrame(in_parallel(recover_noise, tasks, arguments.jobs))
+    quotient = rows.groupby(["rows", "shape"], sort=False)["quotient"]
+    table = pd.DataFrame(
+        {
+            "geometric mean": np.exp(
+                np.log(rows["quotient"]).groupby([rows["rows"], rows["shape"]], sort=False).mean()
+            ),
+            "worst": quotient.max(),
+        }
+    )
+    table.index = [f"{n_rows}, {shape}" for n_rows, shape in table.index]
+    table.loc["*all*"] = [np.exp(np.log(rows["quotient"]).mean()), rows["quotient"].max()]
+    return {"accuracy_noise.md": as_markdown(table, "rows, shape")}
+
+
+def recover_noise(n_rows: int, shape: str, seed: int) -> dict[str, Any]:
+    rng = np.random.default_rng([n_rows, seed])
+    D = np.maximum(rng.dirichlet(SHAPES[shape], n_rows), 1e-6)
+    D /= D.sum(axis=1, keepdims=True)
+    X = rng.standard_normal((n_rows, 6))
+    D_obs, observed = hide_labels(D, 0.5, seed)
+    model, fill = (
+        method.fit(X, D_obs, observed=observed).distributions_ for method in (BayesHidLDL(random_state=0), MeanFill())
+    )
+    return {"rows": n_rows, "shape": shape, "quotient": score(D, model)["chebyshev"] / score(D, fill)["chebyshev"]}
+
+
+def ordered(arguments: argparse.Namespace) -> dict[str, str]:
+    tasks = [(rate, seed) for rate in (0.5, 0.8) for seed in range(arguments.masks)]
+    rows = pd.DataFrame(in_parallel(recover_ordered, tasks, arguments.jobs)).groupby("hidden").mean(numeric_only=True)
+    return {"accuracy_ordered.md": as_markdown(rows.assign(quotient=rows["now"] / rows["then"]), "hidden")}
+
+
+def recover_ordered(rate: float, seed: int, n_rows: int = 1000, n_labels: int = 70) -> dict[str, Any]:
+    """Bumps on a line of labels: their centres follow the features, their widths vary."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, 10))
+    center = n_labels / 2 + 12 * (X @ rng.standard_normal(10)) / np.sqrt(10) + 6 * rng.standard_normal(n_rows)
+    width = 6 * np.exp(0.3 * rng.standard_normal(n_rows))
+    D = np.exp(-0.5 * ((np.arange(n_labels) - center[:, None]) / width[:, None]) ** 2) + 1e-3
+    D *= np.exp(0.05 * rng.standard_normal(D.shape))
+    D /= D.sum(axis=1, keepdims=True)
+    D_obs, observed = hide_labels(D, rate, seed)
+    # Before, the prior of S was never weaker than a quarter of a row per label.
+    then = BayesHidLDL(random_state=0, prior_rows=0.25, ordered=False, **SIMPLE).fit(X, D_obs, observed=observed)
+    now = BayesHidLDL(random_state=0).fit(X, D_obs, observed=observed)
+    return {
+        "hidden": f"{rate:.0%}",
+        "now": score(D, now.distributions_)["chebyshev"],
+        "then": score(D, then.distributions_)["chebyshev"],
+    }
+
+
+def in_parallel(
+    task: Callable[..., dict[str, Any]], tasks: Sequence[tuple[Any, ...]], jobs: int
+) -> list[dict[str, Any]]:
+    results = []
+    with shown() as progress:
+        for result in Parallel(n_jobs=jobs, return_as="generator")(delayed(_alone)(task, *each) for each in tasks):
+            results.append(result)
+            progress(len(results), len(tasks), ", ".join(map(str, tasks[len(results) - 1])))
+    return results
+
+
+def _alone(task: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
+    with threadpool_limits(limits=1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return task(*arguments)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("part", choices=("before", "hiding", "noise", "ordered"))
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--masks", type=int, default=5, help="masks per dataset")
+    parser.add_argument(
+        "--store", type=Path, default=Path("accuracy.sqlite"), help="where results of 'before' are kept"
+    )
+    parser.add_argument("--write", type=Path, help="also write the tables into this folder")
+    arguments = parser.parse_args()
+    for name, text in globals()[arguments.part](arguments).items():
+        print(f"{name}\n\n{text}\n")
+        if arguments.write:
+            write_markdown(arguments.write / name, text)
+
+
+if __name__ == "__main__":
+    main()

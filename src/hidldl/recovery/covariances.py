@@ -1,0 +1,53 @@
+"""Covariances of log-shares: a first estimate from pairs of labels, and what keeps estimates in bounds."""
+
+import numpy as np
+
+from hidldl.arrays import BoolArray, FloatArray
+
+
+def moments_of_log_ratios(shares: FloatArray, observed: BoolArray, nu: float) -> tuple[FloatArray, FloatArray]:
+    """Mean and covariance of the log-shares from pairs of labels that are observed together.
+
+    Log-ratios of two observed labels are free of what was hidden. Their means give the mean log-shares by least
+    squares, and their variances the variation matrix, of which -1/2 in centred coordinates is the covariance.
+    Half a pseudo-count keeps zeros finite. Half of the result is isotropic: EM shrinks a direction quickly, but is
+    slow to find one that is missing at the start.
+    """
+    n_labels = shares.shape[1]
+    logs = np.where(observed, np.log(shares + 0.5 / nu), 0)
+    mask = observed.astype(np.float64)
+    pairs, sums, squares = mask.T @ mask, logs.T @ mask, (logs**2).T @ mask
+    differences = sums - sums.T
+    connections = np.diag(pairs.sum(axis=1)) - pairs
+    mean = np.linalg.lstsq(connections, differences.sum(axis=1), rcond=None)[0]
+    mean -= mean.mean()
+    gaps = mean[:, None] - mean
+    squared = squares + squares.T - 2 * logs.T @ logs - 2 * differences * gaps + pairs * gaps**2
+    overall = squared.sum() / max(pairs.sum() - np.trace(pairs), 1)
+    variation = (squared + 2 * overall) / (pairs + 2)
+    np.fill_diagonal(variation, 0)
+    eigenvalues, vectors = np.linalg.eigh(centred(-variation / 2))
+    S = (vectors * np.maximum(eigenvalues, 0)) @ vectors.T
+    typical = max(np.trace(S) / (n_labels - 1), 1 / nu)
+    return mean, (S + typical * (np.eye(n_labels) - 1 / n_labels)) / 2
+
+
+def shifted(S: FloatArray) -> FloatArray:
+    """The covariance that depends on how far two labels are apart only: the mean of S over each diagonal."""
+    n_labels = len(S)
+    lags = np.abs(np.subtract.outer(np.arange(n_labels), np.arange(n_labels)))
+    means = np.bincount(lags.ravel(), S.ravel()) / np.bincount(lags.ravel())
+    return positive(means[lags], 1e-3 * np.trace(S) / n_labels)
+
+
+def centred(S: FloatArray) -> FloatArray:
+    """A symmetric matrix in the space in which rows and columns sum to 0."""
+    S = S - S.mean(axis=0)
+    S = S - S.mean(axis=1, keepdims=True)
+    return (S + S.T) / 2
+
+
+def positive(S: FloatArray, smallest: float) -> FloatArray:
+    """The covariance with eigenvalues of at least this size, on the space of centred vectors."""
+    eigenvalues, vectors = np.linalg.eigh(centred(S))
+    return centred((vectors * np.maximum(eigenvalues, max(smallest, 0))) @ vectors.T)

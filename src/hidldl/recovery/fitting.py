@@ -1,0 +1,357 @@
+"""Expectation–maximisation for the logistic-normal model of ``latent``.
+
+The E step finds each row's posterior within each kind, the M step regresses the posterior means on the features and
+averages the posterior spread. A row's prior mean leaves the row itself out, so that no row confirms itself; the hat
+matrix gives that in closed form.
+"""
+
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import softmax, xlogy
+from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_limits
+
+from hidldl.arrays import BoolArray, FloatArray
+from hidldl.parallel import Mapper, row_blocks
+from hidldl.recovery.covariances import centred, moments_of_log_ratios, positive, shifted
+from hidldl.recovery.hidingcurve import HidingCurve, evidence_of_label_rates, evidence_of_slope, says_something
+from hidldl.recovery.kernelmean import Ridge
+from hidldl.recovery.latent import LOOSE, Estimates, LatentModel, Parameters, Rows, draw_rows, modes, work_blocks
+from hidldl.recovery.scatter import scattered_rows
+
+LONGEST_STRIDE = 8.0
+"""Longest extrapolation, in units of a round's change; a stride covers about its square in rounds."""
+LARGEST_LEVERAGE = 0.99
+LARGEST_VARIANCE = 1e4
+"""Of log-shares. With exact zeros S would grow without end; a share e¹⁰⁰ times smaller than another is 0 in effect."""
+COMMON_ROWS = 2.0
+"""Rows per label with which the covariance of a kind leans on that of all kinds, and its offset on 0."""
+MASK_SEED, MASK_DRAWS = 7, 64
+"""Draws per row behind the moments of rows whose mask says something about their shares."""
+MASK_ROUNDS = 25
+CLEAR_SLOPE = 4.0
+"""How many standard deviations a flat curve must be refuted by."""
+SMALLEST_STEEPNESS = {False: 0.15, True: 0.45}
+"""A flatter curve hides labels nearly uniformly, and no model is exact enough to tell, with exact zeros even less."""
+CLUSTERED_ROWS = 10_000
+"""Rows from which the kinds are started."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A model, the rows that it was fitted to, and how the fit went."""
+
+    model: LatentModel
+    rows: Rows
+    history: dict[str, FloatArray]
+    converged: bool
+    rounds: "_Rounds"
+
+    @property
+    def residuals(self) -> FloatArray:
+        """How far the rows' modes lie from the common mean."""
+        rows, estimates = self.rows, self.model.estimates
+        return sum(
+            rows.kinds[:, k, None] * (estimates.offsets[k] + rows.scale[:, None] * (rows.weights[k] @ S))
+            for k, S in enumerate(estimates.covariances)
+        )
+
+
+def fit_latent_model(
+    features: FloatArray,
+    shares: FloatArray,
+    observed: BoolArray,
+    parameters: Parameters,
+    *,
+    max_iter: int,
+    tol: float,
+    row_weights: FloatArray | None = None,
+    regression: Ridge | None = None,
+    simple: Fit | None = None,
+    mapper: Mapper = map,
+) -> Fit:
+    """EM from pairwise log-ratios to a standstill: no round changes S or the means by more than ``tol`` of their size.
+
+    Two rounds, then a leap along the direction in which they moved (SQUAREM, Varadhan and Roland 2008), and so on:
+    EM itself is slow where much is hidden. Several kinds start from the residuals of a fit with one, ``simple``.
+    """
+    if regression is None:
+        regression = Ridge.of(features, parameters.ridge)
+    if parameters.n_components > 1 and simple is None:
+        one = replace(parameters, n_components=1)
+        simple = fit_latent_model(
+            features,
+            shares,
+            observed,
+            one,
+            max_iter=max_iter,
+            tol=tol,
+            row_weights=row_weights,
+            regression=regression,
+            mapper=mapper,
+        )
+    nu = parameters.nu * (np.ones(len(shares)) if row_weights is None else row_weights)
+    rounds = _Rounds(features, shares, observed, nu, parameters, regression, mapper)
+    start = rounds.start() if simple is None or parameters.n_components == 1 else rounds.split(simple)
+    current, changes, converged = _climb(rounds, start, max_iter, tol)
+    model = LatentModel(parameters, current, regression)
+    rows = rounds.rows(current)
+    evidence = model.condition(rows, mapper)
+    evidences = np.array([*rounds.evidence[1:], evidence.mean()]) + rounds.entropy
+    return Fit(model, rows, {"change": np.array(changes), "evidence": evidences}, converged, rounds)
+
+
+def fit_hiding(fit: Fit, *, tol: float, always: bool = False) -> Fit:
+    """The fit that also takes account of how shares decide what is handed in, if the masks say that they do."""
+    model, rounds = fit.model, fit.rounds
+    if not always and not says_something(rounds.observed):
+        return fit
+    zeros = bool((rounds.shares[rounds.observed] == 0).any())
+    start = replace(model.estimates, curve=HidingCurve.flat(rounds.observed, zeros))
+    evidence = evidence_of_slope(rounds.sums(start).mask)
+    if not always and evidence < CLEAR_SLOPE:
+        return fit
+    # Labels with rates of their own, whatever their shares are, may explain the masks as well.
+    without, n_before = rounds.evidence[-1] + evidence_of_label_rates(rounds.observed), len(rounds.evidence)
+    current, changes, _ = _climb(rounds, start, MASK_ROUNDS, tol)
+    is_flat = current.curve is None or current.curve.steepness < SMALLEST_STEEPNESS[zeros]
+    if not always and (is_flat or rounds.evidence[-1] < without):
+        return fit
+    model = replace(model, estimates=current)
+    rows = rounds.rows(current)
+    model.condition(rows, rounds.mapper)
+    change = np.concatenate([fit.history["change"], changes])
+    evidences = np.array(rounds.evidence[n_before:]) + rounds.entropy
+    history = {"change": change, "evidence": np.concatenate([fit.history["evidence"], evidences])}
+    return Fit(model, rows, history, fit.converged, rounds)
+
+
+def _climb(rounds: "_Rounds", start: Estimates, max_iter: int, tol: float) -> tuple[Estimates, list[float], bool]:
+    changes: list[float] = []
+    stride = LONGEST_STRIDE
+    path, safe = [start], None
+    converged = False
+    while not converged and len(changes) < max_iter:
+        updated = rounds.update(path[-1])
+        if safe is not None and rounds.evidence[-1] < rounds.evidence[-2]:
+            # The leap went too far: return to its start, and leap less far from now on.
+            path, safe, stride = [safe], None, max(stride / 2, 1.0)
+            changes.append(changes[-1])
+            continue
+        changes.append(rounds.change(path[-1], updated))
+        converged = changes[-1] <= tol
+        path, safe = [*path, updated], None
+        if len(path) == 3 and not converged and len(changes) < max_iter:
+            path, safe = [_leap(path[0], path[1], path[2], stride)], path[2]
+    return path[-1], changes, converged
+
+
+class Sums(NamedTuple):
+    """What the M step needs of the rows: sums over them, which blocks of rows can be added to."""
+
+    scatter: FloatArray
+    residuals: FloatArray
+    total: FloatArray
+    products: FloatArray
+    evidence: float
+    mask: FloatArray
+
+
+class _Rounds:
+    """What the rounds of EM share, and the state of each row between them."""
+
+    def __init__(
+        self,
+        features: FloatArray,
+        shares: FloatArray,
+        observed: BoolArray,
+        nu: FloatArray,
+        parameters: Parameters,
+        regression: Ridge,
+        mapper: Mapper,
+    ) -> None:
+        n_rows, n_labels = shares.shape
+        n_kinds = parameters.n_components
+        self.features, self.shares, self.observed, self.nu = features, shares, observed, nu
+        self.parameters, self.regression, self.mapper = parameters, regression, mapper
+        self.leverage = np.minimum(regression.leverage(features), LARGEST_LEVERAGE)
+        self.scale = 1 / (1 - self.leverage)
+        self.weights = np.zeros((n_kinds, n_rows, n_labels))
+        self.residuals = np.zeros((n_rows, n_labels + n_kinds))
+        self.evidence: list[float] = []
+        self.entropy = -float((nu * xlogy(shares, shares).sum(axis=1)).mean())
+
+    def start(self) -> Estimates:
+        """One kind, from pairs of labels that are observed together."""
+        n_labels = self.shares.shape[1]
+        intercept, S = moments_of_log_ratios(self.shares, self.observed, self.parameters.nu)
+        coef = np.zeros((self.features.shape[1], n_labels + 1))
+        return Estimates(S[None], np.zeros((1, n_labels)), np.append(intercept, 1.0), coef)
+
+    def split(self, simple: Fit) -> Estimates:
+        """Several kinds, from clusters of the residuals of a fit with one."""
+        n_kinds, n_labels = self.parameters.n_components, self.shares.shape[1]
+        before, residuals = simple.model.estimates, simple.residuals
+        stride = -(-len(residuals) // CLUSTERED_ROWS)
+        with threadpool_limits(limits=1):
+            clusters = KMeans(n_kinds, n_init=3, random_state=0).fit(residuals[::stride])
+        sizes = np.bincount(clusters.labels_, minlength=n_kinds)
+        shrunk = sizes / (sizes + COMMON_ROWS * n_labels)
+        offsets = clusters.cluster_centers_ * shrunk[:, None]
+        share = sizes / sizes.sum()
+        between = (offsets.T * share) @ offsets
+        S = before.covariances[0]
+        within = positive(centred(S - between), np.linalg.eigvalsh(S)[1] / 10)
+        return Estimates(
+            np.repeat(within[None], n_kinds, axis=0),
+            offsets,
+            np.concatenate([before.intercept[:n_labels], share]),
+            np.hstack([before.coef[:, :n_labels], np.zeros((len(before.coef), n_kinds))]),
+        )
+
+    def rows(self, estimates: Estimates) -> Rows:
+        parts = [self._prior(estimates, block) for block in row_blocks(len(self.shares))]
+        mean = np.concatenate([part.mean for part in parts])
+        kinds = np.concatenate([part.kinds for part in parts])
+        # A copy: later rounds must not change what this fit found.
+        return Rows(self.shares, self.observed, self.nu, mean, self.scale, kinds, self.weights.copy())
+
+    def _prior(self, estimates: Estimates, block: slice) -> Rows:
+        """Prior of rows, each without the row's own part: fitted - leverage * residual.
+
+        At convergence this is the leave-one-out prediction, (fitted - leverage * z) / (1 - leverage); before, that
+        formula would amplify errors of the start.
+        """
+        n_labels = self.shares.shape[1]
+        fitted = estimates.intercept + (self.features[block] - self.regression.center) @ estimates.coef
+        fitted -= self.leverage[block, None] * self.residuals[block]
+        mean, kinds = np.ascontiguousarray(fitted[:, :n_labels]), estimates.kinds(fitted[:, n_labels:])
+        shares, observed, nu = self.shares[block], self.observed[block], self.nu[block]
+        return Rows(shares, observed, nu, mean, self.scale[block], kinds, self.weights[:, block])
+
+    def update(self, estimates: Estimates) -> Estimates:
+        """One round of EM: a pass over the rows, then m × m and q × q algebra."""
+        sums = self.sums(estimates)
+        self.evidence.append(sums.evidence / len(self.shares))
+        return self._maximise(estimates, sums)
+
+    def sums(self, estimates: Estimates) -> Sums:
+        """The E step."""
+        parts = self.mapper(lambda block: self._pass(estimates, block), work_blocks(*self.shares.shape))
+        return reduce(lambda sums, part: Sums(*map(add, sums, part)), parts)
+
+    def _pass(self, estimates: Estimates, block: slice) -> Sums:
+        """E step on a block of rows, and its part of the sums that the M step needs."""
+        rows = self._prior(estimates, block)
+        prior_kinds = rows.kinds
+        slopes = np.zeros_like(estimates.covariances) if estimates.curve is None else None
+        evidence, rows.kinds = modes(estimates, rows, LOOSE, slopes)
+        if slopes is not None:
+            moments = _moments(estimates, rows, slopes)
+        else:
+            rng = np.random.default_rng([MASK_SEED, block.start])
+            moments, of_mask = _moments_given_mask(estimates, rows, rng)
+            evidence = evidence + of_mask
+        target = np.hstack([rows.mean + moments.residuals.sum(axis=0), moments.kinds])
+        self.residuals[block] = target - np.hstack([rows.mean, prior_kinds])
+        products = (self.features[block] - self.regression.center).T @ target
+        residuals = moments.residuals.sum(axis=1)
+        return Sums(moments.scatter, residuals, target.sum(axis=0), products, float(evidence.sum()), moments.mask)
+
+    def _maximise(self, estimates: Estimates, sums: Sums) -> Estimates:
+        n_rows, n_labels = self.shares.shape
+        sizes = np.maximum(sums.total[n_labels:], 1e-9)
+        S = np.array([centred(scatter / size) for scatter, size in zip(sums.scatter, sizes, strict=True)])
+        common = np.tensordot(sizes / n_rows, S, axes=1)
+        own = (sizes / (sizes + COMMON_ROWS * n_labels))[:, None, None]
+        offsets = own[:, 0] * (estimates.offsets + sums.residuals / sizes[:, None])
+        if len(offsets) == 1:
+            offsets = np.zeros_like(offsets)
+        intercept, coef = sums.total / n_rows, self.regression.coefficients(sums.products)
+        S = np.array([self._shrunk(s) for s in common + own * (S - common)])
+        curve = estimates.curve and estimates.curve.improved(sums.mask)
+        return Estimates(S, offsets, intercept, coef, curve)
+
+    def _shrunk(self, S: FloatArray) -> FloatArray:
+        """A covariance under its prior: its mean over all orders of the labels, or over shifts of ordered labels."""
+        n_rows, n_labels = self.shares.shape
+        typical = np.trace(S) / (n_labels - 1)
+        if typical > LARGEST_VARIANCE:
+            S, typical = S * (LARGEST_VARIANCE / typical), LARGEST_VARIANCE
+        prior = shifted(S) if self.parameters.ordered else typical * (np.eye(n_labels) - 1 / n_labels)
+        prior_rows = self.parameters.prior_rows
+        return np.asarray((n_rows * S + prior_rows * prior) / (n_rows + prior_rows))
+
+    def change(self, before: Estimates, after: Estimates) -> float:
+        """The larger of the changes of S and of the means, relative to the spread of a row's log-shares."""
+        n_labels = self.shares.shape[1]
+        resolution = n_labels / self.parameters.nu
+        S, S_before = after.covariance, before.covariance
+        variance = np.trace(S) / (n_labels - 1) + resolution
+        difference = (after.coef - before.coef)[:, :n_labels]
+        squared = ((after.intercept - before.intercept)[:n_labels] ** 2).mean()
+        squared += np.sum(difference * (self.regression.gram @ difference)) / self.shares.size
+        of_S = np.linalg.norm(S - S_before) / (np.linalg.norm(S) + np.sqrt(n_labels) * resolution)
+        of_curve = after.curve.change(before.curve) if after.curve and before.curve else 0.0
+        return float(max(np.sqrt(squared / variance), of_S, of_curve))
+
+
+class _Moments(NamedTuple):
+    """Posterior moments of rows: probabilities of kinds, residuals by kind (kinds, rows, m) times these, scatter."""
+
+    kinds: FloatArray
+    residuals: FloatArray
+    scatter: FloatArray
+    mask: FloatArray
+
+
+def _moments(estimates: Estimates, rows: Rows, slopes: FloatArray) -> _Moments:
+    """In closed form, where the mask says nothing about the shares."""
+    S = estimates.covariances
+    residuals = rows.kinds.T[:, :, None] * rows.scale[:, None] * (rows.weights @ S)
+    scatter = rows.kinds.sum(axis=0)[:, None, None] * S + S @ slopes @ S
+    return _Moments(rows.kinds, residuals, scatter, np.zeros((2, 5)))
+
+
+def _moments_given_mask(estimates: Estimates, rows: Rows, rng: np.random.Generator) -> tuple[_Moments, FloatArray]:
+    """From draws that are weighted by the probability of the mask; also the evidence of each row's mask."""
+    assert estimates.curve is not None
+    half = rng.standard_normal((2, *rows.mean.shape, MASK_DRAWS // 2))
+    normals, noise = np.stack([half, -half], axis=-1).reshape(2, *rows.mean.shape, MASK_DRAWS)
+    z, weights, kind_of_draw = draw_rows(estimates, rows, normals, noise)
+    D = softmax(z, axis=1)
+    if estimates.curve.zeros:
+        D = scattered_rows(D, rows.shares, rows.observed, rows.nu, True, rng)
+    weights, evidence, mask = estimates.curve.weigh(weights, D, rows.shares, rows.observed)
+    kinds, residuals = np.empty_like(rows.kinds), np.empty_like(rows.weights)
+    scatter = np.empty_like(estimates.covariances)
+    for k, offset in enumerate(estimates.offsets):
+        own = np.where(kind_of_draw == k, weights, 0)
+        kinds[:, k] = own.sum(axis=1)
+        deviation = z - (rows.mean + offset)[:, :, None]
+        residuals[k] = (deviation @ own[:, :, None])[:, :, 0]
+        deviation *= np.sqrt(own / rows.scale[:, None])[:, None]
+        flat = deviation.transpose(1, 0, 2).reshape(len(offset), -1)
+        scatter[k] = flat @ flat.T
+    return _Moments(kinds, residuals, scatter, mask), evidence
+
+
+def _leap(first: Estimates, second: Estimates, third: Estimates, longest: float) -> Estimates:
+    """Extrapolate three iterates; covariances stay positive on the space of centred vectors."""
+    S = _extrapolate(first.covariances, second.covariances, third.covariances, longest)
+    S = np.array([positive(s, np.linalg.eigvalsh(last)[1] / 10) for s, last in zip(S, third.covariances, strict=True)])
+    means = [np.vstack([each.intercept, each.coef]) for each in (first, second, third)]
+    mean = _extrapolate(means[0], means[1], means[2], longest)
+    offsets = _extrapolate(first.offsets, second.offsets, third.offsets, longest)
+    return Estimates(S, offsets, mean[0], mean[1:], third.curve)
+
+
+def _extrapolate(first: FloatArray, second: FloatArray, third: FloatArray, longest: float) -> FloatArray:
+    step, bend = second - first, third - 2 * second + first
+    size = np.linalg.norm(bend)
+    stride = np.clip(np.linalg.norm(step) / size, 1, longest) if size > 0 else 1.0
+    return np.asarray(first + 2 * stride * step + stride**2 * bend)

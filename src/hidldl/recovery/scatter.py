@@ -1,0 +1,49 @@
+"""True shares scatter around what the model expects, like shares of nu counts.
+
+Counts where the data have exact zeros, so that a hidden share can be exactly 0 too, and their continuous counterpart
+(Dirichlet) where they have none.
+"""
+
+import numpy as np
+
+from hidldl.arrays import BoolArray, FloatArray
+
+COUNTS_THAT_SCATTER = 1e9
+"""Larger counts scatter by less than a ten-thousandth; they are taken as they are."""
+LARGEST_COUNT = 1e200
+SMALLEST_MASS = 1e-150
+
+
+def scattered_rows(
+    D: FloatArray, shares: FloatArray, observed: BoolArray, nu: FloatArray, zeros: bool, rng: np.random.Generator
+) -> FloatArray:
+    """Complete rows around draws of expected shares, (rows, m, draws).
+
+    They are on the simplex, and their observed part is in its exact proportions.
+    """
+    observed, shares = observed[:, :, None], shares[:, :, None]
+    ratio = np.where(observed, 0, D / observed_mass(D, observed))
+    counts, observed_counts = counts_of(ratio, nu, zeros, rng)
+    observed_counts = np.where(observed.any(axis=1, keepdims=True), observed_counts, 0)
+    total = observed_counts + counts.sum(axis=1, keepdims=True)
+    # A row without observed labels may draw no counts at all.
+    return np.where(total > 0, (counts + observed_counts * shares) / np.where(total > 0, total, 1), D)
+
+
+def observed_mass(D: FloatArray, observed: BoolArray) -> FloatArray:
+    """The mass of the observed labels in each draw; 1 where there are none, so that shares are their own ratios."""
+    mass = np.where(observed, D, 0).sum(axis=1, keepdims=True)
+    return np.where(observed.any(axis=1, keepdims=True), np.maximum(mass, SMALLEST_MASS), 1)
+
+
+def counts_of(
+    ratio: FloatArray, nu: FloatArray, zeros: bool, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Pseudo-counts of hidden labels and of all observed ones, which count nu on average; ``ratio`` is their ratio."""
+    nu = nu[:, None, None]
+    observed_counts = rng.gamma(nu, size=(len(ratio), 1, ratio.shape[2]))
+    if not zeros:
+        return rng.gamma(np.minimum(nu * ratio, LARGEST_COUNT)), observed_counts
+    expected = np.minimum(ratio * observed_counts, LARGEST_COUNT)
+    counts = rng.poisson(np.minimum(expected, COUNTS_THAT_SCATTER))
+    return np.where(expected < COUNTS_THAT_SCATTER, counts, expected), np.broadcast_to(nu, observed_counts.shape)
