@@ -58,7 +58,7 @@ def test_text_stays_text_where_scikit_learn_is_set_to_it(hidden):
 def test_showing_a_model_does_no_work(hidden, shown):
     """scikit-learn lists fitted attributes by reading them, and some are computed when first read."""
     path = HidLDL(random_state=0).fit(hidden.X, hidden.D_obs, observed=hidden.observed)
-    bayes = BayesHidLDL(random_state=0).fit(hidden.X, hidden.D_obs, observed=hidden.observed)
+    bayes = BayesHidLDL(n_components=1, random_state=0).fit(hidden.X, hidden.D_obs, observed=hidden.observed)
     for model in (path, bayes):
         (model if shown == "alone" else make_pipeline(StandardScaler().fit(hidden.X), model))._repr_html_()
     assert path._follower._training is not None

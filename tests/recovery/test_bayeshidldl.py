@@ -68,7 +68,7 @@ def test_given_parameters_are_used_as_they_are(problem):
     model = BayesHidLDL(**GIVEN, random_state=0).fit(X, D_obs, observed)
     assert model.parameters_ == GIVEN
     assert model.selection_ is None
-    partly = BayesHidLDL(nu=300.0, width=0.5, random_state=0).fit(X, D_obs, observed)
+    partly = BayesHidLDL(nu=300.0, width=0.5, n_components=1, random_state=0).fit(X, D_obs, observed)
     assert (partly.parameters_["nu"], partly.parameters_["width"]) == (300.0, 0.5)
     assert set(partly.selection_.candidates["nu"]) == {300.0}
 
@@ -94,7 +94,7 @@ def test_intervals_hold_what_they_promise(rate, votes):
     if votes is not None:  # shares are coarse and often 0
         D = rng.multinomial(votes, D) / votes
     D_obs, observed = hide_labels(D, rate, random_state=0)
-    model = BayesHidLDL(n_landmarks=100, random_state=0).fit(X, D_obs, observed)
+    model = BayesHidLDL(n_landmarks=100, n_components=1, random_state=0).fit(X, D_obs, observed)
     wide, narrow = model.intervals(0.9), model.intervals(0.5)
     hidden = ~observed
     inside = (wide.low <= D + 1e-12) & (wide.high + 1e-12 >= D)
@@ -128,7 +128,7 @@ def test_more_labels_of_a_new_row_make_a_better_prediction():
     data = make_distributions(n_rows=700, n_features=4, n_labels=6, random_state=1)
     X, D = data.features, np.random.default_rng(0).dirichlet(np.ones(6), 700) * 0.3 + data.distributions * 0.7
     D_obs, observed = hide_labels(D, rate=0.5, random_state=2)
-    model = BayesHidLDL(random_state=0).fit(X[:500], D_obs[:500], observed[:500])
+    model = BayesHidLDL(n_components=1, random_state=0).fit(X[:500], D_obs[:500], observed[:500])
     alone = model.predict(X[500:])
     informed = model.predict(X[500:], D_obs[500:], observed[500:])
     assert chebyshev(D[500:], informed) < 0.9 * chebyshev(D[500:], alone)
@@ -154,7 +154,7 @@ def test_zeros_are_recovered_only_where_asked_for_and_where_data_have_them():
     data = make_distributions(n_rows=600, n_features=4, n_labels=6, random_state=0)
     D = rng.multinomial(6, data.distributions**3 / (data.distributions**3).sum(axis=1, keepdims=True)) / 6
     D_obs, observed = hide_labels(D, 0.5, random_state=0)
-    mean = BayesHidLDL(random_state=0).fit(data.features, D_obs, observed)
+    mean = BayesHidLDL(n_components=1, random_state=0).fit(data.features, D_obs, observed)
     chosen = mean.parameters_
     relative = BayesHidLDL(**chosen, estimate="relative", random_state=0).fit(data.features, D_obs, observed)
     assert (mean.distributions_[~observed] > 0).all()
