@@ -91,7 +91,7 @@ def test_a_rising_curve_prefers_draws_in_which_hidden_labels_are_small(draws):
 def test_sums_are_slopes_of_the_evidence(draws):
     weights, D, shares, observed = draws
     curve, step = HidingCurve(1.0, 0.7, False), 1e-5
-    gradient = curve.weigh(weights, D, shares, observed).sums[:, 0]
+    gradient = curve.weigh(weights, D, shares, observed).sums()[:, 0]
     for position, name in enumerate(("intercept", "slope")):
         up, down = (
             replace(curve, **{name: getattr(curve, name) + side}).weigh(weights, D, shares, observed).evidence.sum()
@@ -110,7 +110,7 @@ def test_newton_finds_the_curve_where_shares_are_known():
     shares /= shares.sum(axis=1, keepdims=True)
     curve = HidingCurve.flat(observed, False)
     for _ in range(10):
-        curve = curve.improved(curve.weigh(np.ones((len(D), 1)), D[:, :, None], shares, observed).sums)
+        curve = curve.improved(curve.weigh(np.ones((len(D), 1)), D[:, :, None], shares, observed).sums())
     assert abs(curve.slope - 1.2) < 4 * curve.slope_error
     assert curve.slope == pytest.approx(1.2, abs=0.1)
     assert curve.intercept == pytest.approx(2.5, abs=0.2)

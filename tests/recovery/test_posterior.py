@@ -4,13 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.special import softmax
 
 from hidldl import hide_labels
 from hidldl.recovery.fitting import fit_hiding, fit_latent_model
-from hidldl.recovery.latent import Parameters, draw_rows
+from hidldl.recovery.latent import Estimates, Parameters, Rows, draw_rows
 from hidldl.recovery.posterior import (
     Draws,
+    _first_above,
     acted_rows,
     bounds_of_rows,
     mean_rows,
@@ -184,3 +187,28 @@ def test_a_curve_moves_bounds_down_where_labels_are_hidden(curved):
     (_, with_curve), (_, without) = (bounds_of_rows(each, rows, draws, False, 0, 0.9) for each in (model, plain))
     assert (with_curve[0] <= with_curve[1]).all()
     assert with_curve[:, hidden].mean() < 0.95 * without[:, hidden].mean()
+
+
+@settings(max_examples=50)
+@given(st.integers(1, 40), st.integers(0, 10_000))
+def test_the_first_weight_above_a_level_is_found(n_draws, seed):
+    rng = np.random.default_rng(seed)
+    below = np.cumsum(rng.dirichlet(np.ones(n_draws), (3, 2)), axis=2)
+    levels = rng.random((3, 2, 5))
+    counted = np.minimum((below[..., None, :] < levels[..., None]).sum(axis=-1), n_draws - 1)
+    assert np.array_equal(_first_above(below, levels), counted)
+
+
+@pytest.mark.parametrize("n_draws", [3, 7, 67])
+def test_an_odd_number_of_draws_is_filled_and_not_exceeded(n_draws):
+    rng = np.random.default_rng(0)
+    S = np.stack([np.eye(4) - 0.25] * 2)
+    estimates = Estimates(S, np.zeros((2, 4)), np.full(6, 0.5), np.zeros((0, 6)))
+    ones, zeros = np.ones(5), np.zeros((5, 4))
+    kinds = np.array([[1, 0], [0, 1], [0.5, 0.5], [0.99, 0.01], [0.7, 0.3]])
+    rows = Rows(zeros, zeros.astype(bool), ones, zeros, ones, kinds, np.zeros((2, 5, 4)))
+    z, weights, of_draw = draw_rows(estimates, rows, *rng.standard_normal((2, 1, 4, n_draws)))
+    assert z.shape == (5, 4, n_draws)
+    assert np.isfinite(z).all()
+    assert of_draw.max() <= 1
+    assert np.allclose(weights.sum(axis=1), 1)

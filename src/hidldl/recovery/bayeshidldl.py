@@ -30,6 +30,7 @@ from hidldl.recovery.posterior import (
     relative_rows,
     sampled_tables,
 )
+from hidldl.recovery.scatter import has_zeros
 from hidldl.selection import TRIALS
 from hidldl.validation import AUTO, Auto, check_choice, check_flag, check_number, check_verbose, check_workers
 
@@ -226,14 +227,11 @@ class BayesHidLDL(Recoverer):
         # Rows of a block share random numbers, so draw for the whole block: the bounds are then those of ``intervals``.
         block = next(block for block in blocks if position < block.stop)
         with threads(1):
-            (low, high), _ = self._bounds(self._rows, block, draws, level)
+            (low, high), _ = interval_bounds(self._model, self._rows, block, draws, self._zeros, self._seed, level)
         return low[position - block.start], high[position - block.start]
 
     def _interval_draws(self, n_draws: int) -> Draws:
         return Draws.shared(random_generator(self._seed), n_draws, len(self.covariance_), self.spread_)
-
-    def _bounds(self, rows: Rows, block: slice, draws: Draws, level: float) -> tuple[FloatArray, FloatArray]:
-        return interval_bounds(self._model, rows, block, draws, self._zeros, self._seed, level)
 
     def _sample(self, new: NewRows | None, n_samples: int, seed: int) -> FloatArray:
         spread = self.spread_
@@ -308,7 +306,7 @@ class BayesHidLDL(Recoverer):
         self._dtype = D_obs.dtype
         # Copies in one layout: later changes of the caller's arrays have no effect, and code is compiled once.
         shares, observed = D_obs.astype(np.float64, order="C"), observed.copy(order="C")
-        self._zeros = bool((shares[observed] == 0).any())
+        self._zeros = has_zeros(shares, observed)
         self._mean_votes = 1.0 if self._votes is None else float(self._votes.mean())
         row_weights = self._row_weights(self._votes, len(shares))
         rng = random_generator(self.random_state)

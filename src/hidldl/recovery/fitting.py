@@ -21,7 +21,8 @@ from hidldl.recovery.covariances import centred, moments_of_log_ratios, positive
 from hidldl.recovery.hidingcurve import HidingCurve, evidence_of_label_rates, evidence_of_slope, says_something
 from hidldl.recovery.kernelmean import Ridge
 from hidldl.recovery.latent import LOOSE, Estimates, LatentModel, Parameters, Rows, draw_rows, modes, work_blocks
-from hidldl.recovery.scatter import scattered_rows
+from hidldl.recovery.posterior import Draws
+from hidldl.recovery.scatter import has_zeros, scattered_rows
 
 LONGEST_STRIDE = 8.0
 """Longest extrapolation, in units of a round's change; a stride covers about its square in rounds."""
@@ -69,7 +70,7 @@ def fit_latent_model(
     *,
     max_iter: int,
     tol: float,
-    row_weights: FloatArray | None = None,
+    row_weights: FloatArray | float = 1.0,
     regression: Ridge | None = None,
     simple: Fit | None = None,
     mapper: Mapper = map,
@@ -94,7 +95,7 @@ def fit_latent_model(
             regression=regression,
             mapper=mapper,
         )
-    nu = parameters.nu * (np.ones(len(shares)) if row_weights is None else row_weights)
+    nu = np.full(len(shares), parameters.nu * row_weights)
     rounds = _Rounds(features, shares, observed, nu, parameters, regression, mapper)
     start = rounds.start() if simple is None or parameters.n_components == 1 else rounds.split(simple)
     current, changes, converged = _climb(rounds, start, max_iter, tol)
@@ -110,7 +111,7 @@ def fit_hiding(fit: Fit, *, tol: float, always: bool = False) -> Fit:
     model, rounds = fit.model, fit.rounds
     if not always and not says_something(rounds.observed):
         return fit
-    zeros = bool((rounds.shares[rounds.observed] == 0).any())
+    zeros = has_zeros(rounds.shares, rounds.observed)
     start = replace(model.estimates, curve=HidingCurve.flat(rounds.observed, zeros))
     evidence = evidence_of_slope(rounds.sums(start).mask)
     if not always and evidence < CLEAR_SLOPE:
@@ -320,24 +321,24 @@ def _moments(estimates: Estimates, rows: Rows, slopes: FloatArray) -> _Moments:
 def _moments_given_mask(estimates: Estimates, rows: Rows, rng: np.random.Generator) -> tuple[_Moments, FloatArray]:
     """From draws that are weighted by the probability of the mask; also the evidence of each row's mask."""
     assert estimates.curve is not None
-    half = rng.standard_normal((2, *rows.mean.shape, MASK_DRAWS // 2))
-    normals, noise = np.stack([half, -half], axis=-1).reshape(2, *rows.mean.shape, MASK_DRAWS)
-    z, weights, kind_of_draw = draw_rows(estimates, rows, normals, noise)
+    n_rows, n_labels = rows.mean.shape
+    draws = Draws.paired(rng, n_rows, MASK_DRAWS, n_labels)
+    z, weights, kind_of_draw = draw_rows(estimates, rows, draws.normals, draws.noise)
     D = softmax(z, axis=1)
     if estimates.curve.zeros:
         D = scattered_rows(D, rows.shares, rows.observed, rows.nu, True, rng)
-    weights, evidence, mask = estimates.curve.weigh(weights, D, rows.shares, rows.observed)
+    weighted = estimates.curve.weigh(weights, D, rows.shares, rows.observed)
     kinds, residuals = np.empty_like(rows.kinds), np.empty_like(rows.weights)
     scatter = np.empty_like(estimates.covariances)
     for k, offset in enumerate(estimates.offsets):
-        own = np.where(kind_of_draw == k, weights, 0)
+        own = np.where(kind_of_draw == k, weighted.weights, 0)
         kinds[:, k] = own.sum(axis=1)
         deviation = z - (rows.mean + offset)[:, :, None]
         residuals[k] = (deviation @ own[:, :, None])[:, :, 0]
         deviation *= np.sqrt(own / rows.scale[:, None])[:, None]
         flat = deviation.transpose(1, 0, 2).reshape(len(offset), -1)
         scatter[k] = flat @ flat.T
-    return _Moments(kinds, residuals, scatter, mask), evidence
+    return _Moments(kinds, residuals, scatter, weighted.sums()), weighted.evidence
 
 
 def _leap(first: Estimates, second: Estimates, third: Estimates, longest: float) -> Estimates:

@@ -18,6 +18,7 @@ from hidldl.recovery.fitting import Fit, fit_hiding, fit_latent_model
 from hidldl.recovery.kernelmean import KernelMap, Landmarks, Ridge
 from hidldl.recovery.latent import LatentModel, Parameters, Rows
 from hidldl.recovery.posterior import Draws, draw_lost_share, mean_rows, quantiles
+from hidldl.recovery.scatter import has_zeros
 from hidldl.selection import FEWEST_ROWS, THIN_EVIDENCE, Selection, clearly_better, hide_again, judge, renormalised
 
 MEASURES_OF_GAME = ("kl", "chebyshev")
@@ -113,7 +114,7 @@ class HeldOutGame:
         self.judged = [(mask != self.observed).any(axis=1) for mask in self.masks]
         self.landmark_seed = int(rng.integers(2**31))
         self.draws = Draws.shared(rng, N_DRAWS, n_labels)
-        self.zeros = bool((self.shares[self.observed] == 0).any())
+        self.zeros = has_zeros(self.shares, self.observed)
         self.n_landmarks, self.max_iter, self.tol = n_landmarks, max_iter, tol
         self._distance_weight: float | None = None
         self.forget()

@@ -13,9 +13,8 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from hidldl.arrays import BoolArray, FloatArray
+from hidldl.hiding import SMALLEST_SHARE
 
-SMALLEST_SHARE = 0.01
-"""Shares far below this are overlooked alike."""
 LARGEST_LOGIT = 30.0
 LARGEST_SLOPE = 50.0
 LONGEST_STEP = 2.0
@@ -25,11 +24,29 @@ INFORMATIVE = 0.5
 
 
 class WeightedRows(NamedTuple):
-    """Draws of rows given their masks: weights (rows, draws), evidence of each row's mask, and sums for the curve."""
+    """Draws of rows given their masks: weights (rows, draws), the evidence of each row's mask, and what sums need."""
 
     weights: FloatArray
     evidence: FloatArray
-    sums: FloatArray
+    logs: FloatArray
+    logits: FloatArray
+    something: FloatArray
+    observed: BoolArray
+
+    def sums(self) -> FloatArray:
+        """Gradient (2), curvature (2 × 2) and products of the rows' own gradients (2 × 2), side by side.
+
+        The curvature is that without the condition that something is handed in: it is larger, and steps are the safer.
+        """
+        weights = np.where(self.observed.any(axis=1, keepdims=True), self.weights, 0)
+        p = expit(self.logits)
+        excess = self.observed[:, :, None] - p / self.something[:, None]
+        sides = (excess.sum(axis=1), (excess * self.logs).sum(axis=1))
+        own = np.stack([(weights * side).sum(axis=1) for side in sides])
+        p *= 1 - p
+        moments = [(weights * (p * self.logs**power).sum(axis=1)).sum() for power in range(3)]
+        curvature = np.array([[moments[0], moments[1]], [moments[1], moments[2]]])
+        return np.hstack([own.sum(axis=1)[:, None], curvature, own @ own.T])
 
 
 @dataclass(frozen=True)
@@ -75,7 +92,7 @@ class HidingCurve:
         total = new.sum(axis=1, keepdims=True)
         new /= total
         evidence = top[:, 0] + np.log(total[:, 0])
-        return WeightedRows(new, evidence, _sums(new * annotated[:, None], logs, logits, something, observed))
+        return WeightedRows(new, evidence, logs, logits, something, observed)
 
     def _logits(self, logs: FloatArray) -> FloatArray:
         return np.clip(self.intercept + self.slope * logs, -LARGEST_LOGIT, LARGEST_LOGIT)
@@ -129,19 +146,3 @@ def _logs(D: FloatArray, shares: FloatArray, observed: BoolArray) -> FloatArray:
     seen = observed[:, :, None]
     mass = np.where(seen, D, 0).sum(axis=1, keepdims=True)
     return np.log(np.where(seen, mass * shares[:, :, None], D) + SMALLEST_SHARE)
-
-
-def _sums(
-    weights: FloatArray, logs: FloatArray, logits: FloatArray, something: FloatArray, observed: BoolArray
-) -> FloatArray:
-    """Gradient (2), curvature (2 × 2) and products of the rows' own gradients (2 × 2), side by side.
-
-    The curvature is that without the condition that something is handed in: it is larger, and steps are the safer.
-    """
-    p = expit(logits)
-    excess = observed[:, :, None] - p / something[:, None]
-    own = np.stack([(weights * excess.sum(axis=1)).sum(axis=1), (weights * (excess * logs).sum(axis=1)).sum(axis=1)])
-    p *= 1 - p
-    moments = [(weights * (p * logs**power).sum(axis=1)).sum() for power in range(3)]
-    curvature = np.array([[moments[0], moments[1]], [moments[1], moments[2]]])
-    return np.hstack([own.sum(axis=1)[:, None], curvature, own @ own.T])

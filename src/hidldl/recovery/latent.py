@@ -129,7 +129,7 @@ class LatentModel:
             raise ValueError("the parts of the model do not fit together.")
 
     def prior(
-        self, features: FloatArray, shares: FloatArray, observed: BoolArray, row_weights: FloatArray | None = None
+        self, features: FloatArray, shares: FloatArray, observed: BoolArray, row_weights: FloatArray | float = 1.0
     ) -> Rows:
         """The prior of new rows: from their features alone."""
         estimates, (k, m) = self.estimates, self.estimates.offsets.shape
@@ -138,7 +138,7 @@ class LatentModel:
         for block in row_blocks(n_rows):
             fitted = estimates.intercept + (features[block] - self.regression.center) @ estimates.coef
             mean[block], kinds[block] = fitted[:, :m], estimates.kinds(fitted[:, m:])
-        nu = self.parameters.nu * (np.ones(n_rows) if row_weights is None else row_weights)
+        nu = np.full(n_rows, self.parameters.nu * row_weights)
         scale = 1 + self.regression.leverage(features)
         return Rows(shares, observed, nu, mean, scale, kinds, np.zeros((k, n_rows, m)))
 
@@ -180,6 +180,8 @@ def draw_rows(
     out, kinds = np.empty((n_rows, *normals.shape[1:])), np.zeros((n_rows, n_draws), np.int64)
     # Even numbers: draws come in pairs that cancel.
     ends = 2 * np.rint(np.cumsum(rows.kinds, axis=1) * (n_draws / 2)).astype(np.int64)
+    # Compiled code does not check where it writes.
+    ends = np.minimum(ends, n_draws)
     ends[:, -1] = n_draws
     first = np.zeros(n_rows, dtype=np.int64)
     for k, (S, offset) in enumerate(zip(estimates.covariances, estimates.offsets, strict=True)):

@@ -1,6 +1,6 @@
 """From posterior draws of log-shares to shares: point estimates, intervals and imputations."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,10 +30,15 @@ class Draws:
 
     @classmethod
     def shared(cls, rng: np.random.Generator, n_draws: int, n_labels: int, spread: float = 1.0) -> "Draws":
-        """Draws that all rows share, in pairs that cancel: means over them are steadier than over independent ones."""
-        half = rng.standard_normal((2, 1, n_labels, (n_draws + 1) // 2))
-        normals, noise = np.stack([half, -half], axis=-1).reshape(2, 1, n_labels, -1)
-        return cls(normals, noise, spread)
+        """Draws that all rows share."""
+        return replace(cls.paired(rng, 1, n_draws, n_labels), spread=spread)
+
+    @classmethod
+    def paired(cls, rng: np.random.Generator, n_rows: int, n_draws: int, n_labels: int) -> "Draws":
+        """Draws for each row, in pairs that cancel: means over them are steadier than over independent ones."""
+        half = rng.standard_normal((2, n_rows, n_labels, (n_draws + 1) // 2))
+        normals, noise = np.stack([half, -half], axis=-1).reshape(2, n_rows, n_labels, -1)
+        return cls(normals, noise)
 
     @classmethod
     def independent(
@@ -45,7 +50,7 @@ class Draws:
 
     def times(self, spread: float) -> "Draws":
         """The same draws with another spread."""
-        return Draws(self.normals, self.noise, spread)
+        return replace(self, spread=spread)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -228,4 +233,8 @@ def _average(values: FloatArray, weights: FloatArray) -> FloatArray:
 
 def _first_above(below: FloatArray, levels: FloatArray) -> IntArray:
     """Position of the first cumulative weight, along the last axis, that reaches each level."""
-    return np.minimum((below[..., None, :] < levels[..., None]).sum(axis=-1), below.shape[-1] - 1)
+    n_draws = below.shape[-1]
+    # Weights end at 1, so rows that are two apart can be searched as one long list.
+    apart = 2.0 * np.arange(below.size // n_draws).reshape(*below.shape[:-1], 1)
+    found = np.searchsorted((below + apart).ravel(), levels + apart)
+    return np.clip(found - (n_draws * apart / 2).astype(np.int64), 0, n_draws - 1)

@@ -14,6 +14,11 @@ LARGEST_COUNT = 1e200
 SMALLEST_MASS = 1e-150
 
 
+def has_zeros(shares: FloatArray, observed: BoolArray) -> bool:
+    """Whether an observed share is exactly 0."""
+    return bool((shares[observed] == 0).any())
+
+
 def scattered_rows(
     D: FloatArray, shares: FloatArray, observed: BoolArray, nu: FloatArray, zeros: bool, rng: np.random.Generator
 ) -> FloatArray:
