@@ -27,11 +27,11 @@ from hidldl.validation import (
     check_features,
     check_number,
     check_observed_rows,
+    check_one_per_row,
     check_same_labels,
     check_same_rows,
     check_sample_weight,
     check_table,
-    check_votes,
 )
 
 SHARED_PARAMETERS = ("n_jobs", "verbose")
@@ -285,8 +285,9 @@ class Recoverer(ResultDisplay, DistributionEstimator):
         check_is_fitted(self)
         features = check_features(self, X, reset=False)
         if D_obs is None:
-            if observed is not None:
-                raise ValueError("observed marks shares of D_obs, but D_obs is None; give D_obs too.")
+            for given, name in ((observed, "observed"), (votes, "votes")):
+                if given is not None:
+                    raise ValueError(f"{name} says something about D_obs, but D_obs is None; give D_obs too.")
             D_obs = np.full((features.shape[0], self.n_labels_), np.nan)
         labels = check_observed_rows(D_obs, observed, every_label_seen=False, may_be_empty=True)
         check_same_rows(X, features.shape[0], labels)
@@ -298,7 +299,7 @@ class Recoverer(ResultDisplay, DistributionEstimator):
             return None
         if not self.uses_votes:
             raise TypeError(f"{self.method_name} does not use votes; leave them out, or use BayesHidLDL.")
-        return check_votes(votes, n_rows)
+        return check_one_per_row(votes, n_rows, "votes", "number")
 
     def _complete(self, new: NewRows) -> FloatArray:
         """Complete new rows: predictions, with the observed proportions restored."""

@@ -125,9 +125,8 @@ def check_distributions(D: Any, *, name: str = "D") -> ObservedRows:
 def check_same_rows(X: Any, n_rows: int, rows: ObservedRows, *, name: str = "D_obs", features_name: str = "X") -> None:
     """Features and distributions must have the same rows in the same order."""
     if n_rows != len(rows.shares):
-        raise ValueError(
-            f"{features_name} has {n_rows} rows but {name} has {len(rows.shares)}; give one row of each per item."
-        )
+        sizes = f"{features_name} has {n_rows} rows but {name} has {len(rows.shares)}"
+        raise ValueError(f"{sizes}; give one row of each per item.")
     if isinstance(X, pd.DataFrame) and rows.frame is not None:
         remedy = f"{name}.loc[{features_name}.index]"
         _refuse_misaligned(X.index, rows.frame.index, features_name, name, remedy, "rows")
@@ -177,9 +176,7 @@ def check_mask(observed: Any, shape: tuple[int, ...], frame: pd.DataFrame | None
             "convert it with observed.astype(bool) if 1 means observed."
         )
     if mask.shape != shape:
-        raise ValueError(
-            f"observed has shape {mask.shape} but {name} has shape {shape}; give one mask entry per share."
-        )
+        raise ValueError(f"observed has shape {mask.shape} but {name} has {shape}; give one mask entry per share.")
     if isinstance(observed, pd.DataFrame) and frame is not None:
         columns, rows = f"observed[{name}.columns]", f"observed.loc[{name}.index]"
         _refuse_misaligned(frame.columns, observed.columns, name, "observed", columns, "labels")
@@ -191,15 +188,11 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> FloatArray:
     """One finite, non-negative weight per row; ones where none are given."""
     if sample_weight is None:
         return np.ones(n_rows)
-    return _check_one_per_row(sample_weight, n_rows, "sample_weight", "weight")
+    return check_one_per_row(sample_weight, n_rows, "sample_weight", "weight")
 
 
-def check_votes(votes: Any, n_rows: int) -> FloatArray:
-    """One finite, non-negative number of votes per row."""
-    return _check_one_per_row(votes, n_rows, "votes", "number")
-
-
-def _check_one_per_row(values: Any, n_rows: int, name: str, what: str) -> FloatArray:
+def check_one_per_row(values: Any, n_rows: int, name: str, what: str) -> FloatArray:
+    """One finite number of 0 or more per row, not 0 in every row."""
     from sklearn.utils import check_array
 
     values = check_array(values, ensure_2d=False, dtype=np.float64, input_name=name)
