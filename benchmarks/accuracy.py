@@ -218,7 +218,8 @@ def _alone(task: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, An
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("part", choices=("before", "hiding", "noise", "ordered"))
+    parts = {"before": before, "hiding": hiding, "noise": noise, "ordered": ordered}
+    parser.add_argument("part", choices=list(parts))
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--masks", type=int, default=5, help="masks per dataset")
     parser.add_argument(
@@ -226,7 +227,7 @@ def main() -> None:
     )
     parser.add_argument("--write", type=Path, help="also write the tables into this folder")
     arguments = parser.parse_args()
-    for name, text in globals()[arguments.part](arguments).items():
+    for name, text in parts[arguments.part](arguments).items():
         print(f"{name}\n\n{text}\n")
         if arguments.write:
             write_markdown(arguments.write / name, text)
