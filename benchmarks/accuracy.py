@@ -1,12 +1,13 @@
 """What kinds of rows, ordered labels and the curve of hiding did for BayesHidLDL, beside what it was before.
 
     HIDLDL_DATA=folder python benchmarks/accuracy.py before [--jobs 2] [--store FILE] [--masks 5] [--write docs/results]
-    HIDLDL_DATA=folder python benchmarks/accuracy.py hiding | noise | ordered  [--jobs 2] [--masks 2] [--write ...]
+    HIDLDL_DATA=folder python benchmarks/accuracy.py hiding | noise | ordered | regret  [--masks 2] [--jobs 2] [...]
 
 "before" divides by benchmarks/yardstick.csv, the figures of commit 0dbbf58 on the same masks; an interrupted run goes
 on where it stopped. "hiding" hides labels by other mechanisms than chance, and divides by a fit with one kind of rows
 that takes labels as hidden alike, the model of before. "noise" has nothing to learn: rows are Dirichlet, features are
-noise, and the mean fill is the limit. "ordered" has 70 ordered labels.
+noise, and the mean fill is the limit. "ordered" has 70 ordered labels. "regret" generates tables from the model itself;
+the limit is the posterior under the true parameters.
 """
 
 import argparse
@@ -20,9 +21,11 @@ import pandas as pd
 from joblib import Parallel, delayed
 from provenance import write_markdown
 from quality import BAYES, DATASETS, ORACLE
+from scipy.special import softmax
 from threadpoolctl import threadpool_limits
 
 from hidldl import BayesHidLDL, HidLDL, MeanFill, hide_labels, load_dataset, score
+from hidldl.arrays import BoolArray, FloatArray
 from hidldl.experiments.paper import ALPHAS, contender
 from hidldl.experiments.protocol import Experiment
 from hidldl.experiments.runner import run
@@ -41,9 +44,10 @@ MECHANISMS = (
     ("feature", 1.0),
 )
 HIDING_DATASETS = ("Movie", "SBU3DFE", "Yeast-spo", "Emotion6")
-SIMPLE: dict[str, Any] = {"n_components": 1, "hiding": "uniform"}
+SIMPLE: dict[str, Any] = {"n_components": 1, "hiding": "uniform", "n_landmarks": 500}
 SHAPES = {"flat": np.ones(5), "peaked": np.full(8, 0.4), "uneven": np.array([4, 2, 1, 1, 0.5, 0.5])}
 SEEDS = range(5)
+EXPLAINED = (0.9, 0.5, 0.1)
 
 
 def errors(table: pd.DataFrame) -> pd.DataFrame:
@@ -173,6 +177,53 @@ def recover_noise(n_rows: int, shape: str, seed: int) -> dict[str, Any]:
     return {"rows": n_rows, "shape": shape, "quotient": score(D, model)["chebyshev"] / score(D, fill)["chebyshev"]}
 
 
+def regret(arguments: argparse.Namespace) -> dict[str, str]:
+    tasks = [(explained, seed) for explained in EXPLAINED for seed in range(arguments.masks)]
+    rows = pd.DataFrame(in_parallel(recover_generated, tasks, arguments.jobs))
+    means = rows.groupby("explained").mean(numeric_only=True)
+    table = pd.DataFrame({"regret": means["now"] - 1, "regret then": means["then"] - 1})
+    return {"accuracy_regret.md": as_markdown(table.assign(quotient=table.iloc[:, 0] / table.iloc[:, 1]), "explained")}
+
+
+def recover_generated(explained: float, seed: int, n_rows: int = 2000, n_labels: int = 10) -> dict[str, Any]:
+    """Log-shares that are normal around a smooth function of the features, which explains so much of their variance."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, 8))
+    waves = np.cos(0.5 * X @ rng.standard_normal((8, 60)) + rng.uniform(0, 2 * np.pi, 60))
+    mean = (
+        (waves - waves.mean(axis=0)) @ rng.standard_normal((60, n_labels)) @ rng.standard_normal((n_labels, n_labels))
+    )
+    mean *= np.sqrt(explained) / mean.std()
+    half = rng.standard_normal((n_labels, n_labels))
+    S = (1 - explained) * n_labels * half @ half.T / np.trace(half @ half.T)
+    D = softmax(mean + rng.multivariate_normal(np.zeros(n_labels), S, n_rows), axis=1)
+    D_obs, observed = hide_labels(D, 0.5, seed)
+    limit = score(D, true_posterior_means(D_obs, observed, mean, S, rng))["chebyshev"]
+    now, then = (
+        score(D, BayesHidLDL(random_state=seed, **options).fit(X, D_obs, observed=observed).distributions_)["chebyshev"]
+        for options in ({}, SIMPLE)
+    )
+    return {"explained": explained, "now": now / limit, "then": then / limit}
+
+
+def true_posterior_means(
+    D_obs: FloatArray, observed: BoolArray, mean: FloatArray, S: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    """Rows under the true mean and covariance: log-ratios of observed labels are known, the rest is normal."""
+    n_labels = len(S)
+    recovered = D_obs.copy()
+    for i in np.flatnonzero(~observed.all(axis=1)):
+        known = np.flatnonzero(observed[i])
+        contrasts = np.eye(n_labels)[known[1:]] - np.eye(n_labels)[known[0]]
+        gain = S @ contrasts.T @ np.linalg.inv(contrasts @ S @ contrasts.T)
+        log_ratios = np.log(D_obs[i, known[1:]] / D_obs[i, known[0]])
+        center = mean[i] + gain @ (log_ratios - contrasts @ mean[i])
+        spread = S - gain @ contrasts @ S
+        D = softmax(rng.multivariate_normal(center, spread, 400, check_valid="ignore"), axis=1).mean(axis=0)
+        recovered[i] = np.where(observed[i], D[known].sum() * D_obs[i], D)
+    return recovered
+
+
 def ordered(arguments: argparse.Namespace) -> dict[str, str]:
     tasks = [(rate, seed) for rate in (0.5, 0.8) for seed in range(arguments.masks)]
     rows = pd.DataFrame(in_parallel(recover_ordered, tasks, arguments.jobs)).groupby("hidden").mean(numeric_only=True)
@@ -218,7 +269,7 @@ def _alone(task: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, An
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parts = {"before": before, "hiding": hiding, "noise": noise, "ordered": ordered}
+    parts = {"before": before, "hiding": hiding, "noise": noise, "ordered": ordered, "regret": regret}
     parser.add_argument("part", choices=list(parts))
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--masks", type=int, default=5, help="masks per dataset")

@@ -17,6 +17,7 @@ GIVEN = {
     "prior_rows": 1.0,
     "ordered": False,
     "n_components": 1,
+    "n_landmarks": 500,
 }
 
 

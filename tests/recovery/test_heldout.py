@@ -1,4 +1,4 @@
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -7,7 +7,6 @@ from scipy.special import softmax
 from hidldl import hide_labels, make_distributions
 from hidldl.recovery.heldout import (
     AXES,
-    KINDS,
     LEARNS_NOTHING,
     STRONG_PRIORS,
     Choice,
@@ -22,9 +21,9 @@ ROWS = np.random.default_rng(0).normal(size=400)
 ROWS -= ROWS.mean()
 
 
-def losses_from(surface):
-    """Losses of 400 rows whose mean is what the surface says, with differences that are clear."""
-    return lambda choice: surface(choice) + 0.01 * ROWS * hash(choice) / 2**63
+def losses_from(surface, n_rows=400):
+    """Losses of rows whose mean is about what the surface says, with differences that are clear."""
+    return lambda choice: surface(choice) + 0.01 * ROWS[:n_rows] * hash(choice) / 2**63
 
 
 def distance(choice, **target):
@@ -67,43 +66,37 @@ def test_given_parameters_are_no_axis():
     assert (choice.nu, choice.ridge) == (300.0, 1.0)
 
 
-def test_a_number_of_kinds_is_chosen_only_if_it_is_clearly_better():
-    losses = losses_from(lambda c: distance(c, ridge=1.0) + abs(c.n_components - 4))
-    assert search(losses, Choice(), {"standardize"}, 5) == Choice(ridge=1.0, n_components=4)
-    assert search(losses, Choice(n_components=2), {"standardize", "n_components"}, 5).n_components == 2
-    tried = []
-
-    def remember(choice):
-        tried.append(choice.n_components)
-        return losses_from(lambda c: distance(c, ridge=1.0))(replace(choice, n_components=1))
-
-    assert search(remember, Choice(), {"standardize"}, 5).n_components == 1
-    assert set(tried) == {1, *KINDS}
+def test_the_number_of_kinds_with_the_lowest_loss_is_chosen():
+    losses = losses_from(lambda c: distance(c, ridge=1.0) + abs(c.n_components - 4), n_rows=400)
+    assert search(losses, Choice(), {"standardize"}, 400, 5) == Choice(ridge=1.0, n_components=4)
+    assert search(losses, Choice(n_components=2), {"standardize", "n_components"}, 400, 5).n_components == 2
 
 
-def test_few_rows_must_prove_that_kinds_are_better():
-    rng = np.random.default_rng(0)
-    noise = rng.normal(size=1000)
-
-    def losses(n_rows):
-        """Those of two kinds are lower by 0.9 standard errors."""
-        scatter = noise[:n_rows] - noise[:n_rows].mean()
-        better = 0.9 * scatter.std(ddof=1) / np.sqrt(n_rows)
-        return lambda choice: scatter - better if choice.n_components == 2 else np.zeros(n_rows)
-
+@pytest.mark.parametrize(
+    ("n_rows", "n_labels", "most"), [(60, 5, 1), (100, 5, 2), (200, 5, 4), (400, 5, 8), (400, 12, 4)]
+)
+def test_a_kind_needs_some_rows_and_many_labels_take_long(n_rows, n_labels, most):
+    losses = losses_from(lambda c: -c.n_components, n_rows=n_rows)
     given = set(asdict(Choice())) - {"n_components"}
-    assert search(losses(200), Choice(), given, 5).n_components == 1
-    assert search(losses(1000), Choice(), given, 5).n_components == 2
+    assert search(losses, Choice(), given, n_rows, n_labels).n_components == most
+
+
+@pytest.mark.parametrize(("n_rows", "chosen"), [(900, 500), (1000, 1000), (20_000, 1000), (20_001, 500)])
+def test_more_landmarks_are_tried_where_they_can_help_and_are_affordable(n_rows, chosen):
+    losses = losses_from(lambda c: -c.n_landmarks)
+    given = set(asdict(Choice())) - {"n_landmarks"}
+    assert search(losses, Choice(), given, n_rows, 5).n_landmarks == chosen
+    assert search(losses, Choice(), {*given, "n_landmarks"}, n_rows, 5).n_landmarks == 500
 
 
 def test_the_order_of_labels_counts_where_there_are_many():
     losses = losses_from(lambda c: distance(c, prior_rows=16.0) - 10.0 * c.ordered)
-    given = {"nu", "ridge", "width", "standardize", "n_components"}
-    chosen = search(losses, Choice(), given, 40)
+    given = {"nu", "ridge", "width", "standardize", "n_components", "n_landmarks"}
+    chosen = search(losses, Choice(), given, 100, 40)
     assert (chosen.ordered, chosen.prior_rows) == (True, 16.0)
     assert 16.0 in STRONG_PRIORS
-    assert not search(losses, Choice(), given, 10).ordered
-    assert not search(losses, Choice(), {*given, "ordered"}, 40).ordered
+    assert not search(losses, Choice(), given, 100, 10).ordered
+    assert not search(losses, Choice(), {*given, "ordered"}, 100, 40).ordered
 
 
 @pytest.fixture(scope="module")
@@ -111,8 +104,21 @@ def game():
     data = make_distributions(n_rows=300, n_features=3, n_labels=5, random_state=0)
     D_obs, observed = hide_labels(data.distributions, 0.5, random_state=0)
     rng = np.random.default_rng(0)
-    options = {"row_weights": np.ones(300), "n_landmarks": 50, "max_iter": 50, "tol": 3e-3}
+    options = {"row_weights": np.ones(300), "max_iter": 50, "tol": 3e-3}
     return HeldOutGame(data.features, D_obs, observed, **options, rng=rng)
+
+
+def test_rows_of_the_game_have_in_effect_as_many_labels_as_those_of_the_table():
+    data = make_distributions(n_rows=3000, n_features=3, n_labels=8, random_state=0)
+    D_obs, observed = hide_labels(data.distributions, 0.5, random_state=0)
+    options = {"row_weights": np.ones(3000), "max_iter": 50, "tol": 3e-3, "rng": np.random.default_rng(0)}
+    game = HeldOutGame(data.features, D_obs, observed, **options)
+    left = game.observed.sum(axis=1)[game.in_play] - 1
+    in_effect = np.average(left, weights=game.play_weights[game.in_play])
+    in_table = observed.sum(axis=1).mean()
+    assert abs(in_table - in_effect) < (in_table - left.mean()) / 3
+    few = HeldOutGame(data.features[:100], D_obs[:100], observed[:100], **(options | {"row_weights": np.ones(100)}))
+    assert (few.play_weights == 1).all()
 
 
 def test_rows_are_judged_by_models_that_did_not_see_them(game, monkeypatch):
@@ -164,7 +170,7 @@ def test_rows_with_more_votes_are_followed_more_closely_in_the_game(game):
 def test_too_few_rows_calibrate_nothing():
     D_obs = np.array([[0.5, 0.5, 0], [0, 0.4, 0.6], [1.0, 0, 0]])
     rng = np.random.default_rng(0)
-    options = {"row_weights": np.ones(3), "n_landmarks": 5, "max_iter": 5, "tol": 1e-2}
+    options = {"row_weights": np.ones(3), "max_iter": 5, "tol": 1e-2}
     few = HeldOutGame(np.eye(3), D_obs, D_obs > 0, **options, rng=rng)
     assert not few.has_enough_rows
     assert few.calibrate(Choice(), 0) == 1.0

@@ -82,8 +82,9 @@ class BayesHidLDL(Recoverer):
         "mean" is the posterior mean, good in every measure. A measure's name gives the rows with the smallest expected
         distance in that measure. "relative" is 0 where a true 0 is likely, which improves Clark and Canberra where the
         data have many zeros; without zeros it is the mean.
-    n_landmarks : int, default=500
-        Rows that represent all others in the kernel. Its rank and the cost of a large table grow with them.
+    n_landmarks : int or "auto"
+        Rows that represent all others in the kernel. Its rank and the cost of a large table grow with them. "auto"
+        is 500, or 1,000 if that is better and the table has 1,000 to 20,000 rows.
     n_draws : int, default=128
         Posterior draws behind each mean.
     max_iter, tol : int and float, default=100 and 3e-3
@@ -171,7 +172,7 @@ class BayesHidLDL(Recoverer):
         *,
         hiding: Literal["auto", "uniform", "degree"] = AUTO,
         estimate: Literal["mean", "relative", "chebyshev", "clark", "canberra"] = "mean",
-        n_landmarks: int = 500,
+        n_landmarks: int | Auto = AUTO,
         n_draws: int = 128,
         max_iter: int = 100,
         tol: float = 3e-3,
@@ -198,8 +199,8 @@ class BayesHidLDL(Recoverer):
 
     @property
     def tunes_itself(self) -> bool:
-        # Whether labels are ordered is tried beside other parameters, not alone.
-        return any(isinstance(getattr(self, name), str) for name in asdict(Choice()) if name != "ordered")
+        tried_alone = set(asdict(Choice())) - {"ordered", "n_landmarks"}
+        return any(isinstance(getattr(self, name), str) for name in tried_alone)
 
     @property
     def parameters_(self) -> dict[str, Any]:
@@ -295,7 +296,7 @@ class BayesHidLDL(Recoverer):
         check_flag(self.ordered, "ordered", or_auto=True)
         check_choice(self.hiding, "hiding", HIDINGS)
         check_choice(self.estimate, "estimate", ESTIMATES)
-        check_number(self.n_landmarks, "n_landmarks", at_least=1, integer=True)
+        check_number(self.n_landmarks, "n_landmarks", at_least=1, integer=True, or_auto=True)
         check_number(self.n_draws, "n_draws", at_least=2, integer=True)
         check_number(self.max_iter, "max_iter", at_least=1, integer=True)
         check_number(self.tol, "tol", at_least=0)
@@ -313,7 +314,7 @@ class BayesHidLDL(Recoverer):
         self._seed = int(rng.integers(2**31))
         with threads(self.n_jobs) as mapper:
             self._choose(prepared, shares, observed, row_weights, rng, mapper)
-            landmarks = Landmarks.choose(prepared, self.n_landmarks, self._choice.standardize, rng)
+            landmarks = Landmarks.choose(prepared, self._choice.n_landmarks, self._choice.standardize, rng)
             self._features = landmarks.with_width(self._choice.width)
             fit = fit_latent_model(
                 self._features(prepared),
@@ -355,7 +356,6 @@ class BayesHidLDL(Recoverer):
             shares,
             observed,
             row_weights=row_weights,
-            n_landmarks=self.n_landmarks,
             max_iter=self.max_iter,
             tol=self.tol,
             rng=rng,
@@ -367,7 +367,7 @@ class BayesHidLDL(Recoverer):
             with shown(self.verbose) as progress:
                 self._game.on_played = lambda n_played: progress(n_played, None, f"{TRIALS}: {n_played}")
                 losses = partial(self._game.losses, mapper=mapper)
-                self._choice = search(losses, self._choice, settings, shares.shape[1])
+                self._choice = search(losses, self._choice, settings, *shares.shape)
             self.selection_ = self._game.selection(self._choice, rng)
         self._chosen = asdict(self._choice)
         self._game.forget()

@@ -288,17 +288,22 @@ class _Rounds:
         return np.asarray((n_rows * S + prior_rows * prior) / (n_rows + prior_rows))
 
     def change(self, before: Estimates, after: Estimates) -> float:
-        """The larger of the changes of S and of the means, relative to the spread of a row's log-shares."""
+        """The larger of the changes of S and of the means, over all kinds, relative to the spread of log-shares."""
         n_labels = self.shares.shape[1]
         resolution = n_labels / self.parameters.nu
-        S, S_before = after.covariance, before.covariance
-        variance = np.trace(S) / (n_labels - 1) + resolution
+        share = after.shares_of_kinds
+        variance = np.trace(after.covariance) / (n_labels - 1) + resolution
         difference = (after.coef - before.coef)[:, :n_labels]
         squared = ((after.intercept - before.intercept)[:n_labels] ** 2).mean()
         squared += np.sum(difference * (self.regression.gram @ difference)) / self.shares.size
-        of_S = np.linalg.norm(S - S_before) / (np.linalg.norm(S) + np.sqrt(n_labels) * resolution)
+        of_offsets = share @ ((after.offsets - before.offsets) ** 2).mean(axis=1)
+        of_S, size_of_S = (
+            np.sqrt(share @ (S**2).sum(axis=(1, 2)))
+            for S in (after.covariances - before.covariances, after.covariances)
+        )
+        of_S /= size_of_S + np.sqrt(n_labels) * resolution
         of_curve = after.curve.change(before.curve) if after.curve and before.curve else 0.0
-        return float(max(np.sqrt(squared / variance), of_S, of_curve))
+        return float(max(np.sqrt(max(squared, of_offsets) / variance), of_S, of_curve))
 
 
 class _Moments(NamedTuple):

@@ -32,6 +32,7 @@ N_DRAWS = 64
 ROWS = (1000, 4000)
 """Least and most rows that play; in between as many as keep rows * labels² below ``WORK``."""
 WORK = 1_000_000
+PLAY_WEIGHTS = (0.5, 2.0)
 LEVEL = 0.9
 SPREADS = (0.05, 20.0)
 SPREAD_PRECISION = 1.05
@@ -53,6 +54,7 @@ class Choice:
     prior_rows: float = 1.0
     ordered: bool = False
     n_components: int = 1
+    n_landmarks: int = 500
 
     def parameters(self, n_labels: int) -> Parameters:
         """The choice in the units of the model; ``prior_rows`` counts rows per label here."""
@@ -71,10 +73,15 @@ WEAK_PRIORS = (0.004, 0.016, 0.06, *AXES["prior_rows"])
 STRONG_PRIORS = (1.0, 4.0, 16.0, 64.0)
 
 
+MORE_LANDMARKS, WORTH_THE_TIME = 1000, 2.0
+"""They take twice the time, so they must be better by so many standard errors."""
+MOST_NUMBERS = 20_000_000
+"""Of rows * landmarks: beyond, the features of the kernel take too much memory and time."""
+
 Axes: TypeAlias = dict[str, tuple[float, ...]]
 KINDS = (2, 4, 8)
 """Numbers of kinds of rows to try beside one; each costs as much as so many candidates."""
-ROWS_PER_KIND = 8
+ROWS_PER_KIND = 40
 SEVERAL_LABELS = 12
 """From so many labels on, the largest number of kinds takes too long to try."""
 
@@ -96,7 +103,6 @@ class HeldOutGame:
         observed: BoolArray,
         *,
         row_weights: FloatArray,
-        n_landmarks: int,
         max_iter: int,
         tol: float,
         rng: np.random.Generator,
@@ -115,22 +121,35 @@ class HeldOutGame:
         self.landmark_seed = int(rng.integers(2**31))
         self.draws = Draws.shared(rng, N_DRAWS, n_labels)
         self.zeros = has_zeros(self.shares, self.observed)
-        self.n_landmarks, self.max_iter, self.tol = n_landmarks, max_iter, tol
+        self.max_iter, self.tol = max_iter, tol
         self._distance_weight: float | None = None
         self.forget()
 
     def forget(self) -> None:
         """Drop all caches and the progress function."""
         self.on_played: Callable[[int], None] = _no_progress
-        self._kernels: dict[tuple[bool, float], _Kernel] = {}
+        self._kernels: dict[tuple[bool, int, float], _Kernel] = {}
         self._losses: dict[Choice, FloatArray] = {}
-        self._landmarks: dict[bool, tuple[Landmarks, FloatArray]] = {}
+        self._landmarks: dict[tuple[bool, int], tuple[Landmarks, FloatArray]] = {}
         self._simple: dict[Choice, list[Fit]] = {}
 
     @cached_property
     def in_play(self) -> BoolArray:
         """Rows that lose a label under some mask."""
         return np.any(self.judged, axis=0)
+
+    @cached_property
+    def play_weights(self) -> FloatArray:
+        """How much rows count, by their number of labels: a row that lost one stands for rows that never had it.
+
+        So the rows of the game have, in effect, as many labels as the user's. Few rows would become even fewer.
+        """
+        if self.in_play.sum() < FEW_ROWS:
+            return np.ones(len(self.shares))
+        n_observed = self.observed.sum(axis=1)
+        count = np.bincount(n_observed, minlength=self.observed.shape[1] + 1).astype(float)
+        weights = np.clip(count[n_observed - 1] / count[n_observed], *PLAY_WEIGHTS)
+        return weights / weights[self.in_play].mean()
 
     @property
     def has_enough_rows(self) -> bool:
@@ -144,7 +163,7 @@ class HeldOutGame:
             for model, fold in self._models(choice, mapper):
                 for rows, observed, at in self._rehidden(model, fold, choice, self.masks):
                     total[at] += self._judge(mean_rows(model, rows, self.draws), at, observed)
-            self._losses[choice] = total[self.in_play] / times[self.in_play]
+            self._losses[choice] = (self.play_weights * total / np.maximum(times, 1))[self.in_play]
             self.on_played(len(self._losses))
         return self._losses[choice]
 
@@ -242,13 +261,14 @@ class HeldOutGame:
                 yield rows, self.observed[at], at
 
     def _kernel(self, choice: Choice) -> "_Kernel":
-        key = (choice.standardize, choice.width)
+        of_landmarks = (choice.standardize, choice.n_landmarks)
+        key = (*of_landmarks, choice.width)
         if key not in self._kernels:
-            if choice.standardize not in self._landmarks:
+            if of_landmarks not in self._landmarks:
                 rng = np.random.default_rng(self.landmark_seed)
-                landmarks = Landmarks.choose(self.X, self.n_landmarks, choice.standardize, rng)
-                self._landmarks[choice.standardize] = (landmarks, landmarks.squared_distances(self.X))
-            landmarks, squared = self._landmarks[choice.standardize]
+                landmarks = Landmarks.choose(self.X, choice.n_landmarks, choice.standardize, rng)
+                self._landmarks[of_landmarks] = (landmarks, landmarks.squared_distances(self.X))
+            landmarks, squared = self._landmarks[of_landmarks]
             self._kernels[key] = _Kernel(landmarks.with_width(choice.width), squared, self.folds)
         return self._kernels[key]
 
@@ -269,7 +289,7 @@ class _Kernel:
         return Ridge.from_gram(center, gram, n_rows, penalty)
 
 
-def search(losses: Losses, start: Choice, settings: Collection[str], n_labels: int) -> Choice:
+def search(losses: Losses, start: Choice, settings: Collection[str], n_rows: int, n_labels: int) -> Choice:
     """The best choice that differs from ``start`` in parameters that are not settings of the user."""
     axes = {name: values for name, values in AXES.items() if name not in settings}
     if n_labels >= MANY_LABELS and "prior_rows" in axes:
@@ -278,6 +298,9 @@ def search(losses: Losses, start: Choice, settings: Collection[str], n_labels: i
     best = search_shape(losses, axes, start, kernels)
     if n_labels >= MANY_LABELS and "ordered" not in settings:
         best = choose_order(losses, axes, best)
+    if "n_landmarks" not in settings and MORE_LANDMARKS <= n_rows <= MOST_NUMBERS // MORE_LANDMARKS:
+        more = replace(best, n_landmarks=MORE_LANDMARKS)
+        best = more if clearly_better(losses(more), losses(best), WORTH_THE_TIME) else best
     if "n_components" in settings:
         return best
     most = min(len(losses(best)) // ROWS_PER_KIND, KINDS[-1 if n_labels < SEVERAL_LABELS else -2])
@@ -314,10 +337,9 @@ def choose_order(losses: Losses, axes: Axes, best: Choice) -> Choice:
 
 
 def choose_kinds(losses: Losses, best: Choice, numbers: Sequence[int]) -> Choice:
-    """The number of kinds of rows with the lowest loss, if that is clearly better than a single one."""
+    """The number of kinds of rows with the lowest loss."""
     others = [replace(best, n_components=number) for number in numbers]
-    other = min([best, *others], key=lambda choice: losses(choice).mean())
-    return other if _is_proven(losses, other, best) else best
+    return min([best, *others], key=lambda choice: losses(choice).mean())
 
 
 def _is_proven(losses: Losses, choice: Choice, simple: Choice) -> bool:
