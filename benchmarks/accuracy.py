@@ -1,13 +1,14 @@
 """What kinds of rows, ordered labels and the curve of hiding did for BayesHidLDL, beside what it was before.
 
     HIDLDL_DATA=folder python benchmarks/accuracy.py before [--jobs 2] [--store FILE] [--masks 5] [--write docs/results]
-    HIDLDL_DATA=folder python benchmarks/accuracy.py hiding | noise | ordered | regret  [--masks 2] [--jobs 2] [...]
+    HIDLDL_DATA=folder python benchmarks/accuracy.py hiding | noise | ordered | regret | acts  [--masks 2] [--jobs 2] [...]
 
 "before" divides by benchmarks/yardstick.csv, the figures of commit 0dbbf58 on the same masks; an interrupted run goes
 on where it stopped. "hiding" hides labels by other mechanisms than chance, and divides by a fit with one kind of rows
 that takes labels as hidden alike, the model of before. "noise" has nothing to learn: rows are Dirichlet, features are
 noise, and the mean fill is the limit. "ordered" has 70 ordered labels. "regret" generates tables from the model itself;
-the limit is the posterior under the true parameters.
+the limit is the posterior under the true parameters. "acts" asks for the estimate that is best in a measure instead of
+the mean.
 """
 
 import argparse
@@ -31,6 +32,7 @@ from hidldl.experiments.protocol import Experiment
 from hidldl.experiments.runner import run
 from hidldl.experiments.store import Store
 from hidldl.progress import shown
+from hidldl.recovery.acts import ACTS
 
 YARDSTICK = Path(__file__).parent / "yardstick.csv"
 MEASURES = ("chebyshev", "clark", "canberra", "cosine", "intersection")
@@ -224,6 +226,28 @@ def true_posterior_means(
     return recovered
 
 
+def acts(arguments: argparse.Namespace) -> dict[str, str]:
+    tasks = [(name, rate, seed) for rate in (0.5, 0.8) for name in DATASETS for seed in range(arguments.masks)]
+    rows = pd.DataFrame(in_parallel(act_and_mean, tasks, arguments.jobs))
+    means = rows.groupby(["hidden", "dataset"], sort=False).mean(numeric_only=True)
+    table = pd.DataFrame({measure: means[measure] / means[f"{measure} of the mean"] for measure in ACTS})
+    table.index = [f"{name}, {hidden}" for hidden, name in table.index]
+    return {"accuracy_acts.md": as_markdown(table, "dataset, hidden")}
+
+
+def act_and_mean(name: str, rate: float, seed: int) -> dict[str, Any]:
+    data = load_dataset(name)
+    X, D = np.asarray(data.features), np.asarray(data.distributions)
+    D_obs, observed = hide_labels(D, rate, seed)
+    model = BayesHidLDL(random_state=seed).fit(X, D_obs, observed=observed)
+    of_mean = score(D, model.distributions_)
+    errors = {f"{measure} of the mean": of_mean[measure] for measure in ACTS}
+    for measure in ACTS:
+        model.set_params(**model.parameters_, estimate=measure).fit(X, D_obs, observed=observed)
+        errors[measure] = score(D, model.distributions_)[measure]
+    return {"dataset": name, "hidden": f"{rate:.0%}", **errors}
+
+
 def ordered(arguments: argparse.Namespace) -> dict[str, str]:
     tasks = [(rate, seed) for rate in (0.5, 0.8) for seed in range(arguments.masks)]
     rows = pd.DataFrame(in_parallel(recover_ordered, tasks, arguments.jobs)).groupby("hidden").mean(numeric_only=True)
@@ -269,7 +293,7 @@ def _alone(task: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, An
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parts = {"before": before, "hiding": hiding, "noise": noise, "ordered": ordered, "regret": regret}
+    parts = {"before": before, "hiding": hiding, "noise": noise, "ordered": ordered, "regret": regret, "acts": acts}
     parser.add_argument("part", choices=list(parts))
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--masks", type=int, default=5, help="masks per dataset")

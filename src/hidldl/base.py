@@ -105,6 +105,14 @@ class Recoverer(ResultDisplay, DistributionEstimator):
         """What ``fit`` found out about the table, in sentences for its readers."""
         return []
 
+    def describe_kinds(self, label_names: Sequence[str]) -> list[str]:
+        """What is special about each kind of rows that ``fit`` found; empty if all rows are of one kind."""
+        return []
+
+    def predict_kinds(self, X: Any, D_obs: Any = None, observed: Any = None, votes: Any = None) -> FloatArray:
+        """How likely new rows, as for ``predict``, are of each kind: an array of shape (n, kinds)."""
+        return self._kinds(self._new_rows(X, D_obs, observed, votes))
+
     # Methods of the incomplete setting take observed shares as true ones, which need not sum to 1.
     _may_be_partial = False
 
@@ -309,6 +317,10 @@ class Recoverer(ResultDisplay, DistributionEstimator):
         D[has_labels] = restore_proportions(D[has_labels], shares, new.labels.observed[has_labels])
         return D
 
+    def _kinds(self, new: NewRows) -> FloatArray:
+        """How likely rows are of each kind, for methods that know kinds."""
+        return np.ones((len(new.labels.shares), 1))
+
     def _intervals(
         self, new: NewRows | None, level: float, n_draws: int
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -377,8 +389,7 @@ class Learner(DistributionEstimator):
 
     def score(self, X: Any, D: Any, sample_weight: Any = None) -> float:
         """Mean intersection of the predicted rows with ``D``; higher is better."""
-        predicted = np.asarray(self.predict(X))
-        rows = check_distributions(D)
+        predicted, rows = np.asarray(self.predict(X)), check_distributions(D)
         check_same_rows(X, len(predicted), rows, name="D")
         check_same_labels(self.label_names_, predicted.shape[1], rows, name="D")
         values = MEASURES["intersection"].rows(rows.shares, predicted)

@@ -29,6 +29,7 @@ def a_summary(
     together=False,
     groups=None,
     without=(),
+    kinds=None,
     **options,
 ):
     rng = np.random.default_rng(seed)
@@ -45,7 +46,7 @@ def a_summary(
     summarizer = Summarizer(label_names, **options)
     names = names or [f"row {i + 1}" for i in range(n_rows)]
     low, high = (D * 0.8, D * 1.1) if bounds else (None, None)
-    summarizer.add(names, np.where(observed, handed_in, np.nan), observed, D, low, high, groups)
+    summarizer.add(names, np.where(observed, handed_in, np.nan), observed, D, low, high, groups, kinds)
     return summarizer.finish()
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from hidldl import BayesHidLDL, SelfTuned, hide_labels, load_model, make_distributions, save_model, score
+from hidldl import BayesHidLDL, MeanFill, SelfTuned, hide_labels, load_model, make_distributions, save_model, score
 from hidldl.selection import renormalised
 
 GIVEN = {"nu": 300.0, "ridge": 3.0, "width": 1.0, "standardize": True, "prior_rows": 1.0, "ordered": False}
@@ -119,7 +119,19 @@ def test_kinds_are_probabilities(several, problem):
     assert several.kinds_.shape == (200, 2)
     assert np.allclose(several.kinds_.sum(axis=1), 1)
     X, _, D_obs, observed = problem
-    assert (bayes().fit(X, D_obs, observed).kinds_ == 1).all()
+    one = bayes().fit(X, D_obs, observed)
+    assert (one.kinds_ == 1).all()
+    assert one.describe_kinds("abcde") == []
+
+
+def test_new_rows_are_of_the_kind_that_they_were_in_the_fit(several, problem):
+    X, _, D_obs, observed = problem
+    kinds = several.predict_kinds(X, D_obs, observed)
+    assert kinds.shape == (200, 2)
+    assert (kinds.argmax(axis=1) == several.kinds_.argmax(axis=1)).mean() > 0.95
+    assert np.allclose(several.predict_kinds(X).sum(axis=1), 1)
+    assert (MeanFill().fit(X, D_obs, observed).predict_kinds(X, D_obs, observed) == 1).all()
+    assert len(several.describe_kinds("abcde")) == 2
 
 
 def test_a_history_of_several_fits_has_one_entry_for_each_round(several):

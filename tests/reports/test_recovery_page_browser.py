@@ -107,6 +107,19 @@ def test_an_unknown_row_changes_nothing(address, summary, open_page):
     assert shown_figures(page) == before == expected_figures(summary.rows, first - 1)
 
 
+def test_a_row_says_of_which_kind_it_is(tmp_path_factory, open_page):
+    kinds = np.column_stack([np.linspace(0, 1, 60), np.linspace(1, 0, 60)])
+    summary = a_summary(60, LABELS, names=NAMES, kinds=kinds)
+    facts = some_facts(kinds=["with more joy", f"with less {HOSTILE[1]}"])
+    page = open_page(_written(recovery_page(summary, facts), tmp_path_factory))
+    for number, says in (
+        (1, f"kind 2 of 2, with less {HOSTILE[1]} (100\u00a0% likely)"),
+        (60, "kind 1 of 2, with more joy"),
+    ):
+        page.locator("#list").select_option(str(number))
+        assert says in page.locator("#row-text").inner_text()
+
+
 def test_the_order_of_labels_can_be_chosen(address, summary, open_page):
     page = open_page(address)
     page.locator("#list").select_option("5")

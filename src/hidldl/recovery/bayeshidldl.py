@@ -14,7 +14,7 @@ from hidldl.parallel import Mapper, threads
 from hidldl.progress import Verbose, shown
 from hidldl.randomness import RandomState, random_generator
 from hidldl.recovery.acts import ACTS
-from hidldl.recovery.findings import describe
+from hidldl.recovery.findings import describe, describe_kinds
 from hidldl.recovery.fitting import fit_hiding, fit_latent_model
 from hidldl.recovery.heldout import Choice, HeldOutGame, search
 from hidldl.recovery.hidingcurve import HidingCurve
@@ -34,8 +34,6 @@ from hidldl.recovery.scatter import has_zeros
 from hidldl.selection import TRIALS
 from hidldl.validation import AUTO, Auto, check_choice, check_flag, check_number, check_verbose, check_workers
 
-ESTIMATES = ("mean", "relative", *ACTS)
-HIDINGS = (AUTO, "uniform", "degree")
 ROW_WEIGHTS = (1e-3, 1e3)
 """However few or many its votes are, a row weighs no less and no more than this, relative to the average one."""
 BOUNDS = {"nu": (0.1, 1e12), "ridge": (1e-9, 1e12), "width": (1e-6, 1e6), "prior_rows": (1e-9, 1e9)}
@@ -112,8 +110,8 @@ class BayesHidLDL(Recoverer):
         The candidates, their losses and how sure the choice is; None if every parameter was given.
     covariance_ : array of shape (m, m)
         How the log-shares of labels vary together beyond what the features explain, over all kinds.
-    kinds_ : array of shape (n, n_components)
-        How likely each row is of each kind.
+    kinds_ : array of shape (n, kinds)
+        How likely each row is of each kind, the most common first; kinds that hardly any row is of are left out.
     hiding_slope_, hiding_slope_error_ : float, and float or None
         b in P(label is handed in) = sigmoid(a + b log(share + 0.01)), and its standard error, the rest of the model
         taken as known. 0 and None if labels were taken as hidden alike.
@@ -199,8 +197,7 @@ class BayesHidLDL(Recoverer):
 
     @property
     def tunes_itself(self) -> bool:
-        tried_alone = set(asdict(Choice())) - {"ordered", "n_landmarks"}
-        return any(isinstance(getattr(self, name), str) for name in tried_alone)
+        return any(getattr(self, name) == AUTO for name in set(asdict(Choice())) - {"ordered", "n_landmarks"})
 
     @property
     def parameters_(self) -> dict[str, Any]:
@@ -268,6 +265,13 @@ class BayesHidLDL(Recoverer):
     def findings(self, label_names: Sequence[str]) -> list[str]:
         return describe(self._model.estimates, label_names)
 
+    def describe_kinds(self, label_names: Sequence[str]) -> list[str]:
+        return describe_kinds(self._model.estimates, label_names)
+
+    def _kinds(self, new: NewRows) -> FloatArray:
+        with threads(self.n_jobs) as mapper:
+            return self._posterior(new, mapper).kinds
+
     @property
     def kinds_(self) -> FloatArray:
         check_is_fitted(self)
@@ -294,11 +298,10 @@ class BayesHidLDL(Recoverer):
         check_number(self.n_components, "n_components", at_least=1, at_most=most_kinds, integer=True, or_auto=True)
         check_flag(self.standardize, "standardize", or_auto=True)
         check_flag(self.ordered, "ordered", or_auto=True)
-        check_choice(self.hiding, "hiding", HIDINGS)
-        check_choice(self.estimate, "estimate", ESTIMATES)
-        check_number(self.n_landmarks, "n_landmarks", at_least=1, integer=True, or_auto=True)
-        check_number(self.n_draws, "n_draws", at_least=2, integer=True)
-        check_number(self.max_iter, "max_iter", at_least=1, integer=True)
+        check_choice(self.hiding, "hiding", (AUTO, "uniform", "degree"))
+        check_choice(self.estimate, "estimate", ("mean", "relative", *ACTS))
+        for name, least in {"n_landmarks": 1, "n_draws": 2, "max_iter": 1}.items():
+            check_number(getattr(self, name), name, at_least=least, integer=True, or_auto=name == "n_landmarks")
         check_number(self.tol, "tol", at_least=0)
         check_workers(self.n_jobs)
         check_verbose(self.verbose)
@@ -328,8 +331,8 @@ class BayesHidLDL(Recoverer):
             )
             if self.hiding != "uniform":
                 fit = fit_hiding(fit, tol=self.tol, always=self.hiding == "degree")
-            self._model, self._rows = fit.model, fit.rows
-            self.covariance_ = fit.model.estimates.covariance
+            fit = fit.with_common_kinds
+            self._model, self._rows, self.covariance_ = fit.model, fit.rows, fit.model.estimates.covariance
             change = fit.history["change"][-1]
             self._record_convergence(
                 fit.history, fit.converged, f"a round still changes {change:.2g}, tol is {self.tol:g}"
@@ -350,7 +353,6 @@ class BayesHidLDL(Recoverer):
         mapper: Mapper,
     ) -> None:
         """Set ``parameters_``, ``selection_`` and the game that calibrates intervals."""
-        self._spread = None
         self._game = HeldOutGame(
             X,
             shares,
@@ -362,7 +364,7 @@ class BayesHidLDL(Recoverer):
         )
         settings = {name: getattr(self, name) for name in asdict(Choice()) if getattr(self, name) != AUTO}
         settings = {name: type(getattr(Choice(), name))(value) for name, value in settings.items()}
-        self._choice, self.selection_ = Choice(**settings), None
+        self._choice, self.selection_, self._spread = Choice(**settings), None, None
         if self.tunes_itself and self._game.has_enough_rows:
             with shown(self.verbose) as progress:
                 self._game.on_played = lambda n_played: progress(n_played, None, f"{TRIALS}: {n_played}")

@@ -20,18 +20,20 @@ def describe(estimates: Estimates, label_names: Sequence[str]) -> list[str]:
             "small shares are overlooked more than large ones, and recovered as such: the odds that a label is handed "
             f"in grow {2**estimates.curve.slope:.1f}-fold where its share doubles"
         )
-    if len(estimates.offsets) > 1:
-        sentences.append(f"rows are of {len(estimates.offsets)} kinds: {_kinds(estimates, label_names)}")
+    kinds = describe_kinds(estimates, label_names)
+    if kinds:
+        shares = estimates.shares_of_kinds
+        listed = (f"kind {k} ({100 * share:.0f} %) {kinds[k - 1]}" for k, share in enumerate(shares, start=1))
+        sentences.append(f"rows are of {len(kinds)} kinds: {'; '.join(listed)}")
     return sentences
 
 
-def _kinds(estimates: Estimates, label_names: Sequence[str]) -> str:
-    weights = estimates.shares_of_kinds
-    centre = weights @ estimates.offsets
-    order = np.argsort(-weights, kind="stable")
-    return "; ".join(
-        f"{weights[k]:.0%} {_differences(estimates.offsets[k] - centre, label_names)}" for k in order.tolist()
-    )
+def describe_kinds(estimates: Estimates, label_names: Sequence[str]) -> list[str]:
+    """What each kind has more and less of than the average row; empty if there is only one."""
+    if len(estimates.offsets) == 1:
+        return []
+    centre = estimates.shares_of_kinds @ estimates.offsets
+    return [_differences(offset - centre, label_names) for offset in estimates.offsets]
 
 
 def _differences(offset: FloatArray, label_names: Sequence[str]) -> str:
@@ -39,5 +41,5 @@ def _differences(offset: FloatArray, label_names: Sequence[str]) -> str:
     order = np.argsort(offset, kind="stable")
     more = [label_names[j] for j in order[::-1][:MOST_NAMED] if offset[j] > CLEAR_OFFSET]
     less = [label_names[j] for j in order[:MOST_NAMED] if offset[j] < -CLEAR_OFFSET]
-    words = [f"with {how} {' and '.join(names)}" for how, names in (("more", more), ("less", less)) if names]
-    return ", ".join(words) or "near the average, which vary in another way"
+    words = [f"{how} {' and '.join(names)}" for how, names in (("more", more), ("less", less)) if names]
+    return f"with {', '.join(words)}" if words else "near the average, but varies in another way"

@@ -23,6 +23,7 @@ from hidldl.recovery.kernelmean import Ridge
 from hidldl.recovery.latent import LOOSE, Estimates, LatentModel, Parameters, Rows, draw_rows, modes, work_blocks
 from hidldl.recovery.posterior import Draws
 from hidldl.recovery.scatter import has_zeros, scattered_rows
+from hidldl.simplex import clip_and_close
 
 LONGEST_STRIDE = 8.0
 """Longest extrapolation, in units of a round's change; a stride covers about its square in rounds."""
@@ -38,6 +39,8 @@ CLEAR_SLOPE = 4.0
 """How many standard deviations a flat curve must be refuted by."""
 SMALLEST_STEEPNESS = {False: 0.15, True: 0.45}
 """A flatter curve hides labels nearly uniformly, and no model is exact enough to tell, with exact zeros even less."""
+RAREST_KIND = 0.01
+"""A kind that fewer rows are of says nothing to a reader, and is left out of the result."""
 CLUSTERED_ROWS = 10_000
 """Rows from which the kinds are started."""
 
@@ -60,6 +63,18 @@ class Fit:
             rows.kinds[:, k, None] * (estimates.offsets[k] + rows.scale[:, None] * (rows.weights[k] @ S))
             for k, S in enumerate(estimates.covariances)
         )
+
+    @property
+    def with_common_kinds(self) -> "Fit":
+        """The fit with its kinds by how common they are, without those that hardly any row is of."""
+        kinds = self.rows.kinds
+        common = (kinds.mean(axis=0) >= RAREST_KIND) | (kinds.max(axis=0) >= 0.5)
+        order = np.argsort(-kinds.mean(axis=0), kind="stable")
+        chosen = order[common[order]]
+        parameters = replace(self.model.parameters, n_components=len(chosen))
+        model = replace(self.model, parameters=parameters, estimates=self.model.estimates.of_kinds(chosen))
+        kinds = clip_and_close(kinds[:, chosen])
+        return replace(self, model=model, rows=replace(self.rows, kinds=kinds, weights=self.rows.weights[chosen]))
 
 
 def fit_latent_model(

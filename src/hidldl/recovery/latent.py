@@ -5,7 +5,7 @@ pi are kernel ridge regressions on the features. Given its observed shares, a ro
 (``logisticnormal``), and the kinds are weighed by their evidence. ``fitting`` estimates the parts.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import logsumexp, softmax
@@ -69,6 +69,18 @@ class Estimates:
         if len(self.offsets) == 1:
             return np.ones((len(fitted), 1))
         return (1 - SHARE_OF_OVERALL) * _as_probabilities(fitted) + SHARE_OF_OVERALL * self.shares_of_kinds
+
+    def of_kinds(self, chosen: IntArray) -> "Estimates":
+        """Some of the kinds, in that order."""
+        n_labels = self.offsets.shape[1]
+        columns = np.concatenate([np.arange(n_labels), n_labels + chosen])
+        return replace(
+            self,
+            covariances=self.covariances[chosen],
+            offsets=self.offsets[chosen],
+            intercept=self.intercept[columns],
+            coef=self.coef[:, columns],
+        )
 
 
 @dataclass

@@ -38,7 +38,8 @@ VISIBLE = {c: 0x2400 + c for c in range(32)} | {127: 0x2421} | dict.fromkeys(ran
 class Facts:
     """How a table was recovered: what the page says beside the figures.
 
-    ``notes`` are the guesses and decisions; ``level`` is that of the intervals, if there are any.
+    ``notes`` are the guesses and decisions; ``level`` is that of the intervals, if there are any; ``kinds`` says what
+    is special about each kind of rows, if there is more than one.
     """
 
     source: str
@@ -48,6 +49,7 @@ class Facts:
     command: str
     notes: Sequence[str] = ()
     level: float | None = None
+    kinds: Sequence[str] = ()
     selection: Selection | None = None
     history: Mapping[str, FloatArray] | None = field(default=None)
     converged: bool | None = None
@@ -90,7 +92,9 @@ def recovery_page(summary: Summary, facts: Facts) -> str:
             together=hidden_together(summary, labels),
             again=again,
             groups=_groups(summary.reannotation),
-            picker=_picker(picker_rows, labels, digits) | {"n_rows": summary.n_rows, "first": _first(picker_rows)},
+            picker=_picker(picker_rows, labels, digits)
+            | {"n_rows": summary.n_rows, "first": _first(picker_rows)}
+            | {"kinds": [printable(kind) for kind in facts.kinds]},
             skewed=_skewed(summary.rows),
             map=_map(summary, labels),
             selection=None if facts.selection is None else _selection(facts.selection),
@@ -218,9 +222,17 @@ def _picker(rows: SampledRows, labels: Sequence[str], digits: int) -> dict[str, 
         ]
     )
     columns.append(units(rows.distributions))
+    columns.append([None] * len(rows) if rows.kinds is None else _likely_kinds(rows.kinds))
     if rows.low is not None and rows.high is not None:
         columns += [units(rows.low), units(rows.high)]
     return {"labels": list(labels), "digits": digits, "rows": [list(row) for row in zip(*columns, strict=True)]}
+
+
+def _likely_kinds(kinds: FloatArray) -> list[Any]:
+    """Each row's most likely kind, counted from 1, and how likely it is in percent."""
+    best = kinds.argmax(axis=1)
+    percent = np.rint(100 * kinds[np.arange(len(kinds)), best]).astype(int)
+    return [list(pair) for pair in zip((best + 1).tolist(), percent.tolist(), strict=True)]
 
 
 def _skewed(rows: SampledRows) -> bool:

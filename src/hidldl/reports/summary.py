@@ -36,6 +36,8 @@ class SampledRows:
     in_sample: BoolArray
     low: FloatArray | None = None
     high: FloatArray | None = None
+    kinds: FloatArray | None = None
+    """How likely the rows are of each kind, where there is more than one."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -178,6 +180,7 @@ class Summarizer:
         low: Any = None,
         high: Any = None,
         groups: Any = None,
+        kinds: Any = None,
     ) -> None:
         """Add the next rows of the table.
 
@@ -191,6 +194,8 @@ class Summarizer:
             Bounds of the recovered shares; for every chunk or for none.
         groups : sequence of k values, optional
             The group of each row, such as its annotator or source; for every chunk or for none.
+        kinds : array of shape (k, kinds), optional
+            How likely each row is of each kind; for every chunk or for none.
         """
         seen = np.asarray(observed, bool)
         self._check_shape(seen, "observed", len(names))
@@ -207,7 +212,7 @@ class Summarizer:
         numbers = np.arange(self._n_rows + 1, self._n_rows + len(names) + 1)
         self._n_rows += len(names)
         in_sample = np.ones(len(names), bool)
-        chunk = SampledRows(tuple(names), numbers, handed_in, seen, D, mass, uncertainty, in_sample, low, high)
+        chunk = SampledRows(tuple(names), numbers, handed_in, seen, D, mass, uncertainty, in_sample, low, high, kinds)
         self._keep(chunk, self._rng.random(len(names)))
 
     def finish(self) -> Summary:

@@ -134,7 +134,9 @@ class RecoveredTable:
         index = np.concatenate([rows.numbers if rows.names is None else rows.names for rows in pieces])
         return pd.concat([of(rows) for rows in pieces]).set_axis(index).rename_axis(self.plan.roles.row_names or "row")
 
-    def pieces(self, progress: Progress = silent, level: float | None = None) -> Iterator[RecoveredRows]:
+    def pieces(
+        self, progress: Progress = silent, level: float | None = None, with_kinds: bool = False
+    ) -> Iterator[RecoveredRows]:
         """The recovered rows, in the order of the table, with intervals of a level if one is given."""
         n_rows = self.table.n_rows if self.whole is None else len(self.whole.X)
         done = 0
@@ -143,10 +145,11 @@ class RecoveredTable:
             share = self.done_before + (1 - self.done_before) * done / n_rows
             progress(share, 1, f"recovering, {done:,} of {n_rows:,} rows")
             bounds: tuple[Any, ...] = ()
+            votes = part.votes_for(self.model)
             if level is not None:
-                votes = part.votes_for(self.model)
                 bounds = self.model.intervals(level, X=part.X, D_obs=part.D_obs, observed=part.observed, **votes)
-            yield RecoveredRows(part.numbers, part.names, part.D_obs, part.observed, D, as_read, *bounds)
+            kinds = self.model.predict_kinds(part.X, part.D_obs, part.observed, **votes) if with_kinds else None
+            yield RecoveredRows(part.numbers, part.names, part.D_obs, part.observed, D, as_read, kinds, *bounds)
 
     def _completed(self) -> Iterator[tuple[Part, FloatArray, pd.DataFrame]]:
         if self.whole is None or self.rows is None:
@@ -256,12 +259,11 @@ class RecoveredTable:
                 writer = stack.enter_context(
                     open_writer(targets.output, place, self.table.delimiter, self.table.decimal)
                 )
-            for rows in self.pieces(progress, level):
+            for rows in self.pieces(progress, level, with_kinds=report is not None and bool(self._kinds())):
                 if writer is not None:
                     writer.write(rows.frame(layout))
-                groups = self._groups(rows, group)
-                bounds = (rows.low, rows.high)
-                summarizer.add(rows.row_names, rows.D_obs, rows.observed, rows.distributions, *bounds, groups)
+                more = (rows.low, rows.high, self._groups(rows, group), rows.kinds)
+                summarizer.add(rows.row_names, rows.D_obs, rows.observed, rows.distributions, *more)
             summary = summarizer.finish()
             for path, table in (
                 (targets.reannotate, summary.reannotation.frame),
@@ -288,6 +290,9 @@ class RecoveredTable:
         }
         save_model(path, self.model, about)
 
+    def _kinds(self) -> list[str]:
+        return self.model.describe_kinds(self.plan.roles.labels)
+
     def _facts(self, command: str, seconds: float) -> Facts:
         return Facts(
             source=self.table.name,
@@ -298,6 +303,7 @@ class RecoveredTable:
             # The report is read by people who did not run the command: what could have been asked for is not for them.
             notes=[getattr(note, "text", note) for note in self.notes],
             level=self.level,
+            kinds=self._kinds(),
             selection=getattr(self.model, "selection_", None),
             history=getattr(self.model, "history_", None),
             converged=getattr(self.model, "converged_", None),

@@ -41,6 +41,8 @@ class RecoveredRows:
     distributions: FloatArray
     as_read: pd.DataFrame | None = None
     """The rows as they came, with the columns that are neither labels nor names."""
+    kinds: FloatArray | None = None
+    """How likely the rows are of each kind, where there is more than one."""
     low: FloatArray | None = None
     high: FloatArray | None = None
     mass_low: FloatArray | None = None

@@ -11,8 +11,8 @@
   nameTheme();
 
   // Shares are whole numbers of the smallest unit that is shown, masses of a tenth of a percent: nothing is rounded twice.
-  const { labels, digits, rows: table, n_rows: size, first } = JSON.parse(at("rows-data").textContent);
-  const rows = table.map(([number, name, mass, handedIn, recovered, low, high]) => ({ number, name, mass, handedIn, recovered, low, high }));
+  const { labels, digits, rows: table, n_rows: size, first, kinds } = JSON.parse(at("rows-data").textContent);
+  const rows = table.map(([number, name, mass, handedIn, recovered, kind, low, high]) => ({ number, name, mass, handedIn, recovered, kind, low, high }));
   const search = at("search"), list = at("list"), order = at("order"), body = at("row-table").tBodies[0];
   const percent = (units, places = digits) => (units / 10 ** digits).toFixed(places) + "\u00a0%";
   const whole = 10 ** (digits + 2);
@@ -62,7 +62,7 @@
     at("row-text").textContent = `Row ${row.number.toLocaleString("en")}: ` + (hidden === labels.length
       ? "no label was seen, so all shares are predicted."
       : hidden ? `${hidden} of ${labels.length} labels ${hidden === 1 ? "was" : "were"} hidden and ${hidden === 1 ? "holds" : "hold"} ${tenths(row.mass)}; what was seen is really ${tenths(1000 - row.mass)} of the row.`
-      : "nothing was hidden.");
+      : "nothing was hidden.") + (row.kind ? ` Of kind ${row.kind[0]} of ${kinds.length}, ${kinds[row.kind[0] - 1]} (${row.kind[1]}\u00a0% likely).` : "");
     at("row-scale").textContent = "bars from 0 to " + percent(scale, 0);
     const places = labels.map((_, j) => j);
     if (order.value !== "table") places.sort((a, b) => row.recovered[b] - row.recovered[a]);
