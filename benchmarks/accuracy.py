@@ -1,7 +1,7 @@
 """What kinds of rows, ordered labels and the curve of hiding did for BayesHidLDL, beside what it was before.
 
     HIDLDL_DATA=folder python benchmarks/accuracy.py before [--jobs 2] [--store FILE] [--masks 5] [--write docs/results]
-    HIDLDL_DATA=folder python benchmarks/accuracy.py hiding | noise | ordered | regret | acts  [--masks 2] [--jobs 2] [...]
+    HIDLDL_DATA=folder python benchmarks/accuracy.py hiding | noise | ordered | regret | acts [--masks 2]
 
 "before" divides by benchmarks/yardstick.csv, the figures of commit 0dbbf58 on the same masks; an interrupted run goes
 on where it stopped. "hiding" hides labels by other mechanisms than chance, and divides by a fit with one kind of rows
