@@ -87,6 +87,8 @@ SEVERAL_LABELS = 12
 
 Losses: TypeAlias = Callable[[Choice], FloatArray]
 """Each playing row's loss under a choice."""
+UPHILL = 1.0
+"""A step that is worse by so many standard errors ends a direction of the walk."""
 FEW_ROWS, PROOF = 300, 1.2
 """Below so many rows, a model must be better than a simple one by so many standard errors."""
 LEARNS_NOTHING = {"nu": 4.0, "ridge": 10000.0}
@@ -367,7 +369,7 @@ def _further(losses: Losses, best: Choice, name: str, values: tuple[float, ...],
             candidate = _moved(best, name, values[position + stride * direction])
             if clearly_better(losses(candidate), losses(best)):
                 return candidate
-            if clearly_better(losses(best), losses(candidate)):
+            if clearly_better(losses(best), losses(candidate), UPHILL):
                 return None
     return None
 
