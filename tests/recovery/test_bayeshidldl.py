@@ -129,7 +129,8 @@ def test_more_labels_of_a_new_row_make_a_better_prediction():
     data = make_distributions(n_rows=700, n_features=4, n_labels=6, random_state=1)
     X, D = data.features, np.random.default_rng(0).dirichlet(np.ones(6), 700) * 0.3 + data.distributions * 0.7
     D_obs, observed = hide_labels(D, rate=0.5, random_state=2)
-    model = BayesHidLDL(n_components=1, random_state=0).fit(X[:500], D_obs[:500], observed[:500])
+    model = BayesHidLDL(n_components=1, n_landmarks=100, standardize=True, random_state=0)
+    model.fit(X[:500], D_obs[:500], observed[:500])
     alone = model.predict(X[500:])
     informed = model.predict(X[500:], D_obs[500:], observed[500:])
     assert chebyshev(D[500:], informed) < 0.9 * chebyshev(D[500:], alone)
@@ -155,7 +156,8 @@ def test_zeros_are_recovered_only_where_asked_for_and_where_data_have_them():
     data = make_distributions(n_rows=600, n_features=4, n_labels=6, random_state=0)
     D = rng.multinomial(6, data.distributions**3 / (data.distributions**3).sum(axis=1, keepdims=True)) / 6
     D_obs, observed = hide_labels(D, 0.5, random_state=0)
-    mean = BayesHidLDL(n_components=1, random_state=0).fit(data.features, D_obs, observed)
+    mean = BayesHidLDL(n_components=1, n_landmarks=100, standardize=True, random_state=0)
+    mean.fit(data.features, D_obs, observed)
     chosen = mean.parameters_
     relative = BayesHidLDL(**chosen, estimate="relative", random_state=0).fit(data.features, D_obs, observed)
     assert (mean.distributions_[~observed] > 0).all()
@@ -343,6 +345,7 @@ def test_levels_out_of_range_are_named(model):
 def test_it_beats_the_mean_fill_on_real_data(name, data_folder):
     data = load_dataset(name)
     D_obs, observed = hide_labels(data.distributions, 0.5, random_state=0)
-    mine = BayesHidLDL(random_state=0).fit(data.features, D_obs, observed).distributions_
+    quick = {"n_components": 1, "n_landmarks": 100, "standardize": True, "random_state": 0}
+    mine = BayesHidLDL(**quick).fit(data.features, D_obs, observed).distributions_
     filled = MeanFill().fit(data.features, D_obs, observed).distributions_
     assert chebyshev(data.distributions, mine) < 0.98 * chebyshev(data.distributions, filled)

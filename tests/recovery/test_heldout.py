@@ -43,6 +43,13 @@ def test_a_step_that_shows_only_after_two_is_taken():
     assert choice.nu == 16384.0
 
 
+def test_a_step_that_may_be_chance_does_not_hide_a_valley():
+    error = ROWS / ROWS.std(ddof=1) * np.sqrt(len(ROWS))
+    levels = {1024.0: 0 * ROWS, 256.0: 0.8 + error, 64.0: -5 + error}
+    choice = search_shape(lambda choice: levels.get(choice.nu, 9 + error), AXES, Choice(), (True,))
+    assert choice.nu == 64.0
+
+
 def test_features_as_they_are_get_a_walk_of_their_own():
     def surface(choice):
         return distance(choice, ridge=10.0) if choice.standardize else distance(choice, ridge=0.1) - 1
