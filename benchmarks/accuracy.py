@@ -239,12 +239,15 @@ def act_and_mean(name: str, rate: float, seed: int) -> dict[str, Any]:
     data = load_dataset(name)
     X, D = np.asarray(data.features), np.asarray(data.distributions)
     D_obs, observed = hide_labels(D, rate, seed)
-    model = BayesHidLDL(random_state=seed).fit(X, D_obs, observed=observed)
-    of_mean = score(D, model.distributions_)
-    errors = {f"{measure} of the mean": of_mean[measure] for measure in ACTS}
-    for measure in ACTS:
-        model.set_params(**model.parameters_, estimate=measure).fit(X, D_obs, observed=observed)
-        errors[measure] = score(D, model.distributions_)[measure]
+    chosen = BayesHidLDL(random_state=seed).fit(X, D_obs, observed=observed).parameters_
+    scores = {
+        estimate: score(
+            D, BayesHidLDL(**chosen, estimate=estimate, random_state=seed).fit(X, D_obs, observed).distributions_
+        )
+        for estimate in ("mean", *ACTS)
+    }
+    errors = {measure: scores[measure][measure] for measure in ACTS}
+    errors |= {f"{measure} of the mean": scores["mean"][measure] for measure in ACTS}
     return {"dataset": name, "hidden": f"{rate:.0%}", **errors}
 
 
