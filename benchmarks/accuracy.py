@@ -240,12 +240,10 @@ def act_and_mean(name: str, rate: float, seed: int) -> dict[str, Any]:
     X, D = np.asarray(data.features), np.asarray(data.distributions)
     D_obs, observed = hide_labels(D, rate, seed)
     chosen = BayesHidLDL(random_state=seed).fit(X, D_obs, observed=observed).parameters_
-    scores = {
-        estimate: score(
-            D, BayesHidLDL(**chosen, estimate=estimate, random_state=seed).fit(X, D_obs, observed).distributions_
-        )
-        for estimate in ("mean", *ACTS)
-    }
+    scores = {}
+    for estimate in ("mean", *ACTS):
+        model = BayesHidLDL(**chosen, random_state=seed).set_params(estimate=estimate)
+        scores[estimate] = score(D, model.fit(X, D_obs, observed=observed).distributions_)
     errors = {measure: scores[measure][measure] for measure in ACTS}
     errors |= {f"{measure} of the mean": scores["mean"][measure] for measure in ACTS}
     return {"dataset": name, "hidden": f"{rate:.0%}", **errors}
