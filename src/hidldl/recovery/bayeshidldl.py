@@ -85,7 +85,7 @@ class BayesHidLDL(Recoverer):
         is 500, or 1,000 if that is better and the table has 1,000 to 20,000 rows.
     n_draws : int, default=128
         Posterior draws behind each mean.
-    max_iter, tol : int and float, default=100 and 3e-3
+    max_iter, tol : int and float, default=200 and 3e-3
         Stop EM after ``max_iter`` rounds, or when a round changes neither S nor the means by more than ``tol`` of the
         spread of the log-shares.
     n_jobs : int or None
@@ -172,7 +172,7 @@ class BayesHidLDL(Recoverer):
         estimate: Literal["mean", "relative", "chebyshev", "clark", "canberra"] = "mean",
         n_landmarks: int | Auto = AUTO,
         n_draws: int = 128,
-        max_iter: int = 100,
+        max_iter: int = 200,
         tol: float = 3e-3,
         n_jobs: int | None = None,
         verbose: Verbose = False,
