@@ -61,13 +61,13 @@ def test_two_kinds_are_told_apart_and_recover_better(two_kinds):
 
 
 def test_kinds_that_hardly_any_row_is_of_are_left_out(two_kinds):
-    fit = fitted(two_kinds, 8).with_common_kinds
-    shares = fit.rows.kinds.mean(axis=0)
+    model, rows = fitted(two_kinds, 8).of_common_kinds()
+    shares = rows.kinds.mean(axis=0)
     assert 2 <= len(shares) < 8
     assert (np.diff(shares) <= 0).all()
-    assert np.allclose(fit.rows.kinds.sum(axis=1), 1)
-    assert fit.model.parameters.n_components == len(shares) == len(fit.rows.weights)
-    fit.model.check()
+    assert np.allclose(rows.kinds.sum(axis=1), 1)
+    assert model.parameters.n_components == len(shares) == len(rows.weights)
+    model.check()
 
 
 @pytest.mark.parametrize("n_components", [1, 2, 3])

@@ -111,7 +111,7 @@ def test_sigma_auto_is_the_median_distance_between_neighbours(problem):
 
 
 def test_a_tuned_recoverer_can_do_what_the_recoverer_can(hidden):
-    settings = {"ridge": 10.0, "width": 1.0, "standardize": True, "prior_rows": 1.0}
+    settings = {"ridge": 10.0, "width": 1.0, "standardize": True, "prior_rows": 1.0, "n_components": 2}
     inner = BayesHidLDL(nu=64.0, **settings, random_state=0)
     tuned = SelfTuned(inner, {"nu": [64.0]}, random_state=0)
     assert tuned.has_intervals
@@ -124,4 +124,7 @@ def test_a_tuned_recoverer_can_do_what_the_recoverer_can(hidden):
     assert tuned.intervals(0.9).hidden_mass_low.index.tolist() == index
     assert np.allclose(tuned.sample(2, random_state=1), alone.sample(2, random_state=1))
     assert np.allclose(tuned.predict(hidden.X, D_obs), alone.predict(hidden.X, D_obs))
+    assert np.allclose(tuned.predict_kinds(hidden.X, D_obs), alone.predict_kinds(hidden.X, D_obs))
+    assert tuned.describe_kinds("vwxyz") == alone.describe_kinds("vwxyz") != []
+    assert tuned.findings("vwxyz") == alone.findings("vwxyz") != []
     assert (tuned.method_name, tuned.parameters_) == ("BayesHidLDL", alone.parameters_)

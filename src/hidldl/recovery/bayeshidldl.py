@@ -331,13 +331,13 @@ class BayesHidLDL(Recoverer):
             )
             if self.hiding != "uniform":
                 fit = fit_hiding(fit, tol=self.tol, always=self.hiding == "degree")
-            fit = fit.with_common_kinds
-            self._model, self._rows, self.covariance_ = fit.model, fit.rows, fit.model.estimates.covariance
+            self._model, self._rows = fit.of_common_kinds()
+            self.covariance_ = self._model.estimates.covariance
             change = fit.history["change"][-1]
             self._record_convergence(
                 fit.history, fit.converged, f"a round still changes {change:.2g}, tol is {self.tol:g}"
             )
-            return self._estimate(fit.rows, mapper)
+            return self._estimate(self._rows, mapper)
 
     def _row_weights(self, votes: FloatArray | None, n_rows: int) -> FloatArray:
         """How much each row's annotation weighs, relative to the average one of ``fit``."""

@@ -64,9 +64,8 @@ class Fit:
             for k, S in enumerate(estimates.covariances)
         )
 
-    @property
-    def with_common_kinds(self) -> "Fit":
-        """The fit with its kinds by how common they are, without those that hardly any row is of."""
+    def of_common_kinds(self) -> tuple[LatentModel, Rows]:
+        """Model and rows with the kinds by how common they are, without those that hardly any row is of."""
         kinds = self.rows.kinds
         common = (kinds.mean(axis=0) >= RAREST_KIND) | (kinds.max(axis=0) >= 0.5)
         order = np.argsort(-kinds.mean(axis=0), kind="stable")
@@ -74,7 +73,7 @@ class Fit:
         parameters = replace(self.model.parameters, n_components=len(chosen))
         model = replace(self.model, parameters=parameters, estimates=self.model.estimates.of_kinds(chosen))
         kinds = clip_and_close(kinds[:, chosen])
-        return replace(self, model=model, rows=replace(self.rows, kinds=kinds, weights=self.rows.weights[chosen]))
+        return model, replace(self.rows, kinds=kinds, weights=self.rows.weights[chosen])
 
 
 def fit_latent_model(

@@ -33,6 +33,7 @@ ROWS = (1000, 4000)
 """Least and most rows that play; in between as many as keep rows * labels² below ``WORK``."""
 WORK = 1_000_000
 PLAY_WEIGHTS = (0.5, 2.0)
+"""Least and most that a row counts by its number of labels."""
 LEVEL = 0.9
 SPREADS = (0.05, 20.0)
 SPREAD_PRECISION = 1.05
@@ -71,17 +72,16 @@ MANY_LABELS = 20
 """With so many labels, their covariance may have to follow the data closely, and neighbours may vary together."""
 WEAK_PRIORS = (0.004, 0.016, 0.06, *AXES["prior_rows"])
 STRONG_PRIORS = (1.0, 4.0, 16.0, 64.0)
-
-
 MORE_LANDMARKS, WORTH_THE_TIME = 1000, 2.0
 """They take twice the time, so they must be better by so many standard errors."""
-MOST_NUMBERS = 20_000_000
-"""Of rows * landmarks: beyond, the features of the kernel take too much memory and time."""
+MOST_ROWS_FOR_MORE = 20_000
+"""Beyond, the features of the kernel take too much memory and time."""
 
 Axes: TypeAlias = dict[str, tuple[float, ...]]
 KINDS = (2, 4, 8)
 """Numbers of kinds of rows to try beside one; each costs as much as so many candidates."""
 ROWS_PER_KIND = 40
+"""Fewest rows that play for each kind."""
 SEVERAL_LABELS = 12
 """From so many labels on, the largest number of kinds takes too long to try."""
 
@@ -300,7 +300,7 @@ def search(losses: Losses, start: Choice, settings: Collection[str], n_rows: int
     best = search_shape(losses, axes, start, kernels)
     if n_labels >= MANY_LABELS and "ordered" not in settings:
         best = choose_order(losses, axes, best)
-    if "n_landmarks" not in settings and MORE_LANDMARKS <= n_rows <= MOST_NUMBERS // MORE_LANDMARKS:
+    if "n_landmarks" not in settings and MORE_LANDMARKS <= n_rows <= MOST_ROWS_FOR_MORE:
         more = replace(best, n_landmarks=MORE_LANDMARKS)
         best = more if clearly_better(losses(more), losses(best), WORTH_THE_TIME) else best
     if "n_components" in settings:

@@ -179,6 +179,15 @@ class SelfTuned(Recoverer):
     def _complete(self, new: NewRows) -> FloatArray:
         return self.recoverer_._complete(new)
 
+    def findings(self, label_names: Sequence[str]) -> list[str]:
+        return self.recoverer_.findings(label_names)
+
+    def describe_kinds(self, label_names: Sequence[str]) -> list[str]:
+        return self.recoverer_.describe_kinds(label_names)
+
+    def _kinds(self, new: NewRows) -> FloatArray:
+        return self.recoverer_._kinds(new)
+
     def _intervals(
         self, new: NewRows | None, level: float, n_draws: int
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:

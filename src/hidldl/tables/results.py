@@ -137,7 +137,7 @@ class RecoveredTable:
     def pieces(
         self, progress: Progress = silent, level: float | None = None, with_kinds: bool = False
     ) -> Iterator[RecoveredRows]:
-        """The recovered rows, in the order of the table, with intervals of a level if one is given."""
+        """The recovered rows, in the order of the table; with intervals of a level, and with kinds, if asked for."""
         n_rows = self.table.n_rows if self.whole is None else len(self.whole.X)
         done = 0
         for part, D, as_read in self._completed():
