@@ -229,3 +229,8 @@ def test_a_method_of_a_package_is_tested_by_existing(with_tiny_fill):
 def test_all_methods_have_a_role():
     assert {method.role for method in all_methods()} == {"recoverer", "learner", "tuner"}
     assert [method.name for method in all_methods("recoverer")][:3] == ["bayes", "hidldl", "meanfill"]
+
+
+def test_the_registry_knows_which_methods_tell_zeros():
+    for method in all_methods("recoverer"):
+        assert method.tells_zeros == method.kind.can_tell_zeros, method.name

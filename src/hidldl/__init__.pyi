@@ -1,6 +1,5 @@
 # The public names, each listed once: `hidldl/__init__.py` loads them from here on first use, and type checkers read it.
 
-from .base import Learner as Learner
 from .base import Recoverer as Recoverer
 from .datasets.dataset import Dataset as Dataset
 from .datasets.generated import make_distributions as make_distributions
@@ -14,6 +13,7 @@ from .experiments.compare import compare as compare
 from .experiments.protocol import register_dataset as register_dataset
 from .experiments.reproduce import reproduce as reproduce
 from .hiding import hide_labels as hide_labels
+from .learner import Learner as Learner
 from .learners.ldldpa import LDLDPA as LDLDPA
 from .learners.ldllrr import LDLLRR as LDLLRR
 from .learners.ptbayes import PTBayes as PTBayes
@@ -27,6 +27,8 @@ from .recovery.bayeshidldl import BayesHidLDL as BayesHidLDL
 from .recovery.hidldl import HidLDL as HidLDL
 from .recovery.incomldl import IncomLDL as IncomLDL
 from .recovery.incomldlprox import IncomLDLProx as IncomLDLProx
+from .recovery.inferring import InferredMask as InferredMask
+from .recovery.inferring import infer_observed as infer_observed
 from .recovery.ldlldm import LDLLDM as LDLLDM
 from .recovery.meanfill import MeanFill as MeanFill
 from .recovery.selftuned import SelfTuned as SelfTuned

@@ -1,6 +1,6 @@
-"""What a recoverer and a learner are, and what they can do.
+"""What a recoverer is, and what it can do.
 
-Both are scikit-learn estimators. The public methods here validate and give results their container; a method's
+It is a scikit-learn estimator. The public methods here validate and give results their container; a method's
 own file holds only its computation, in the hooks whose names start with an underscore. What one method can do and
 another cannot is asked of the method (``keeps_proportions``, ``has_intervals``, ``tunes_itself``), never of its name.
 """
@@ -22,15 +22,14 @@ from hidldl.notebook import ResultDisplay
 from hidldl.randomness import RandomState, random_generator
 from hidldl.simplex import clip_and_close, project_onto_simplex, restore_proportions
 from hidldl.validation import (
+    AUTO,
     ObservedRows,
-    check_distributions,
     check_features,
     check_number,
     check_observed_rows,
     check_one_per_row,
     check_same_labels,
     check_same_rows,
-    check_sample_weight,
     check_table,
 )
 
@@ -70,12 +69,17 @@ class Recoverer(ResultDisplay, DistributionEstimator):
     observed_: Any
     n_labels_: int
     _votes: FloatArray | None = None
+    _unknown: BoolArray | None = None
+    _has_mask = False
 
     has_intervals: bool = False
     """Whether ``intervals`` and ``sample`` say how sure the recovered rows are."""
 
     uses_votes: bool = False
     """Whether ``votes`` says how exact a row is: shares of three votes are coarser than those of three hundred."""
+
+    can_tell_zeros: bool = False
+    """Whether zeros may be unknown: the method tells those that were overlooked from true ones."""
 
     is_inductive: bool = False
     """Whether ``predict`` recovers new rows with labels as well as ``fit`` would: a sample is then enough to fit."""
@@ -113,6 +117,13 @@ class Recoverer(ResultDisplay, DistributionEstimator):
         """How likely new rows, as for ``predict``, are of each kind: an array of shape (n, kinds)."""
         return self._kinds(self._new_rows(X, D_obs, observed, votes))
 
+    def predict_hidden(self, X: Any, D_obs: Any = None, observed: Any = None, votes: Any = None) -> FloatArray:
+        """How likely each share of new rows, as for ``predict``, was overlooked: an array of shape (n, m).
+
+        0 where it is observed and 1 where it is hidden; in between where nobody knows, from methods that can tell.
+        """
+        return self._hidden(self._new_rows(X, D_obs, observed, votes))
+
     # Methods of the incomplete setting take observed shares as true ones, which need not sum to 1.
     _may_be_partial = False
 
@@ -127,15 +138,16 @@ class Recoverer(ResultDisplay, DistributionEstimator):
             Shares as handed in; each row sums to 1 over its observed labels, within 1e-3, or to less for methods of
             the incomplete setting (IncomLDL, IncomLDLProx, WInLDL, LDLLDM).
         observed : boolean array or DataFrame of shape (n, m), optional
-            True where a share is observed. Without it NaN in ``D_obs`` is hidden; without NaN, zeros are,
-            and a warning says so.
+            True where a share is observed, False where it is hidden. Without it NaN in ``D_obs`` is hidden; without
+            NaN, zeros are, and a warning says so. For methods that can tell (``can_tell_zeros``) it may be NaN where
+            nobody knows, and zeros of a table without mask and NaN are such.
         votes : array of shape (n,), optional
             How many votes each row's shares are made of, for methods that use them (``uses_votes``).
         """
-        partial = self._may_be_partial
-        features, rows = check_table(self, X, D_obs, observed, min_rows=self._min_rows, may_be_partial=partial)
+        features, rows = self._check_table(X, D_obs, observed)
         self._check_parameters(*rows.shares.shape)
         self._votes = self._check_votes(votes, len(rows.shares))
+        self._unknown, self._has_mask = rows.unknown, observed is not None
         return self._fit_prepared(self._prepare(features, rows.shares), features, rows)
 
     def predict(self, X: Any, D_obs: Any = None, observed: Any = None, votes: Any = None) -> Any:
@@ -227,8 +239,7 @@ class Recoverer(ResultDisplay, DistributionEstimator):
         """
         if "alpha" not in self.get_params():
             raise TypeError(f"{type(self).__name__} has no parameter alpha; use a method that has, such as HidLDL.")
-        partial = self._may_be_partial
-        features, rows = check_table(self, X, D_obs, observed, min_rows=self._min_rows, may_be_partial=partial)
+        features, rows = self._check_table(X, D_obs, observed)
         prepared = None
         for alpha in alphas:
             model = clone(self).set_params(alpha=alpha)
@@ -237,6 +248,18 @@ class Recoverer(ResultDisplay, DistributionEstimator):
             if prepared is None:
                 prepared = self._prepare(features, rows.shares)
             yield model._fit_prepared(prepared, features, rows)
+
+    def _check_table(self, X: Any, D_obs: Any, observed: Any) -> tuple[Any, ObservedRows]:
+        return check_table(
+            self,
+            X,
+            D_obs,
+            observed,
+            min_rows=self._min_rows,
+            may_be_partial=self._may_be_partial,
+            zeros=getattr(self, "zeros", AUTO),
+            can_tell=self.can_tell_zeros,
+        )
 
     def _fit_prepared(self, prepared: Any, features: Any, rows: ObservedRows) -> Self:
         self.__dict__.pop("label_names_", None)  # an interrupted fit must not look like the one before
@@ -297,10 +320,22 @@ class Recoverer(ResultDisplay, DistributionEstimator):
                 if given is not None:
                     raise ValueError(f"{name} says something about D_obs, but D_obs is None; give D_obs too.")
             D_obs = np.full((features.shape[0], self.n_labels_), np.nan)
-        labels = check_observed_rows(D_obs, observed, every_label_seen=False, may_be_empty=True)
+        labels = check_observed_rows(
+            D_obs,
+            observed,
+            every_label_seen=False,
+            may_be_empty=True,
+            zeros=getattr(self, "zeros", AUTO),
+            can_tell=self._can_tell_new_zeros,
+        )
         check_same_rows(X, features.shape[0], labels)
         check_same_labels(self.label_names_, self.n_labels_, labels)
         return NewRows(features, labels, self._check_votes(votes, features.shape[0]))
+
+    @property
+    def _can_tell_new_zeros(self) -> bool:
+        """Whether zeros of new rows may be unknown."""
+        return self.can_tell_zeros
 
     def _check_votes(self, votes: Any, n_rows: int) -> FloatArray | None:
         if votes is None:
@@ -320,6 +355,10 @@ class Recoverer(ResultDisplay, DistributionEstimator):
     def _kinds(self, new: NewRows) -> FloatArray:
         """How likely rows are of each kind, for methods that know kinds."""
         return np.ones((len(new.labels.shares), 1))
+
+    def _hidden(self, new: NewRows) -> FloatArray:
+        """How likely shares were overlooked."""
+        return 1.0 - new.labels.observed
 
     def _intervals(
         self, new: NewRows | None, level: float, n_draws: int
@@ -357,44 +396,3 @@ class Recoverer(ResultDisplay, DistributionEstimator):
 
     def _after_recovery(self, X: Any, distributions: FloatArray) -> None:
         """Keep what ``_predict`` needs."""
-
-
-class Learner(DistributionEstimator):
-    """Learns to predict distributions from features and complete distributions."""
-
-    def fit(self, X: Any, D: Any, sample_weight: Any = None) -> Self:
-        """Learn from complete distributions.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or DataFrame of shape (n, d)
-            Features.
-        D : array or DataFrame of shape (n, m)
-            Distributions; each row sums to 1 within 1e-3.
-        sample_weight : array of shape (n,), optional
-            Weight of each row; all alike by default.
-        """
-        rows = check_distributions(D)
-        features = check_features(self, X, reset=True, min_rows=self._min_rows)
-        check_same_rows(X, features.shape[0], rows, name="D")
-        self._check_parameters(*rows.shares.shape)
-        self._fit(features, rows.shares, check_sample_weight(sample_weight, len(rows.shares)))
-        self.n_labels_ = rows.shares.shape[1]
-        self.label_names_ = rows.label_names
-        return self
-
-    def predict(self, X: Any) -> Any:
-        """Distributions for the rows of X: a DataFrame for a DataFrame, else an array."""
-        return self._predict_from_features(X)
-
-    def score(self, X: Any, D: Any, sample_weight: Any = None) -> float:
-        """Mean intersection of the predicted rows with ``D``; higher is better."""
-        predicted, rows = np.asarray(self.predict(X)), check_distributions(D)
-        check_same_rows(X, len(predicted), rows, name="D")
-        check_same_labels(self.label_names_, predicted.shape[1], rows, name="D")
-        values = MEASURES["intersection"].rows(rows.shares, predicted)
-        return float(np.average(values, weights=check_sample_weight(sample_weight, len(values))))
-
-    @abstractmethod
-    def _fit(self, X: Any, D: FloatArray, sample_weight: FloatArray) -> None:
-        """Set what ``_predict`` needs."""

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from hidldl.errors import warn_user
 
 if TYPE_CHECKING:
-    from hidldl.base import Learner, Recoverer
+    from hidldl.base import Recoverer
+    from hidldl.learner import Learner
 
 Role: TypeAlias = Literal["recoverer", "learner", "tuner"]
 ENTRY_POINTS = "hidldl.methods"
@@ -44,6 +45,8 @@ class Method:
         Values from which ``SelfTuned`` chooses, for a recoverer that does not tune itself.
     alphas : tuple of float
         A grid from which the oracle picks ``alpha`` in experiments.
+    tells_zeros : bool
+        Whether it tells hidden zeros from true ones (``can_tell_zeros``): tables ask before they load its class.
     """
 
     name: str
@@ -54,6 +57,7 @@ class Method:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     alphas: tuple[float, ...] = ()
+    tells_zeros: bool = False
 
     @property
     def class_name(self) -> str:
@@ -88,6 +92,7 @@ HOUSE = (
         "BayesHidLDL",
         "hidldl.recovery.bayeshidldl:BayesHidLDL",
         "A statistical model that tunes itself and says how sure it is. Recommended.",
+        tells_zeros=True,
     ),
     Method(
         "hidldl",
@@ -262,7 +267,8 @@ def _describe(
     name: str, estimator: Any, alphas: tuple[float, ...] = (), title: str | None = None, summary: str | None = None
 ) -> Method:
     """The entry for an estimator, with its parameters as they are now."""
-    from hidldl.base import Learner, Recoverer
+    from hidldl.base import Recoverer
+    from hidldl.learner import Learner
 
     if not isinstance(estimator, Recoverer | Learner):
         raise TypeError(
@@ -283,6 +289,7 @@ def _describe(
         role="learner" if isinstance(estimator, Learner) else "recoverer",
         parameters=estimator.get_params(deep=False),
         alphas=alphas,
+        tells_zeros=getattr(kind, "can_tell_zeros", False),
     )
 
 

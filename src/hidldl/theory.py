@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hidldl.validation import check_mask, check_matrix_pair
+from hidldl.masks import check_mask
+from hidldl.validation import check_matrix_pair
 
 
 def recovery_bound(D_true: Any, D_recovered: Any, observed: Any) -> pd.DataFrame:

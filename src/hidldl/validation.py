@@ -1,8 +1,4 @@
-"""The only home of input checks, and of what "observed" means.
-
-What counts as hidden has one meaning everywhere: the mask ``observed`` wins; without it, NaN in ``D_obs`` is
-hidden; without NaN, a zero is. A true, annotated zero is an observed entry.
-"""
+"""The only home of input checks; ``masks`` says what "observed" means."""
 
 import sys
 from collections.abc import Sequence
@@ -12,11 +8,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from pandas.api.types import is_bool_dtype
-from scipy import sparse
 
 from hidldl.arrays import BoolArray, FloatArray
-from hidldl.errors import warn_user
+from hidldl.masks import Zeros, resolve_mask
+from hidldl.refusals import label_name, refuse_misaligned, refuse_nonfinite_features, refuse_where, row_name
 
 Auto: TypeAlias = Literal["auto"]
 AUTO: Auto = "auto"
@@ -33,12 +28,14 @@ class ObservedRows:
     """Rows as annotators hand them in, after every check.
 
     ``shares`` are 0 where hidden and sum to 1 in every row, or to less in the incomplete setting; ``frame`` is the
-    DataFrame that they came in, if they came in one.
+    DataFrame that they came in, if they came in one. ``unknown`` are the zeros of which nobody knows whether they are
+    hidden, None if there are none.
     """
 
     shares: FloatArray
     observed: BoolArray
     frame: pd.DataFrame | None
+    unknown: BoolArray | None = None
 
     @property
     def label_names(self) -> "pd.Index[Any] | None":
@@ -58,7 +55,7 @@ def check_features(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) ->
     from sklearn.utils.validation import validate_data  # here, since reading a table needs no scikit-learn
 
     checked = validate_data(estimator, X, reset=reset, ensure_min_samples=min_rows, **_FEATURE_CHECKS)
-    _refuse_nonfinite_features(checked, X)
+    refuse_nonfinite_features(checked, X)
     return checked
 
 
@@ -67,16 +64,24 @@ def check_features_of_rows(X: Any, rows: ObservedRows, *, name: str, rows_name: 
     from sklearn.utils import check_array
 
     checked = check_array(X, input_name=name, **_FEATURE_CHECKS)
-    _refuse_nonfinite_features(checked, X, name)
+    refuse_nonfinite_features(checked, X, name)
     check_same_rows(X, checked.shape[0], rows, name=rows_name, features_name=name)
     return checked
 
 
 def check_table(
-    estimator: Any, X: Any, D_obs: Any, observed: Any, *, min_rows: int, may_be_partial: bool
+    estimator: Any,
+    X: Any,
+    D_obs: Any,
+    observed: Any,
+    *,
+    min_rows: int,
+    may_be_partial: bool,
+    zeros: Zeros = AUTO,
+    can_tell: bool = False,
 ) -> tuple[Any, ObservedRows]:
     """What a recoverer is fitted to: features and rows as handed in, of the same items."""
-    rows = check_observed_rows(D_obs, observed, may_be_partial=may_be_partial)
+    rows = check_observed_rows(D_obs, observed, may_be_partial=may_be_partial, zeros=zeros, can_tell=can_tell)
     features = check_features(estimator, X, reset=True, min_rows=min_rows)
     check_same_rows(X, features.shape[0], rows)
     return features, rows
@@ -89,16 +94,21 @@ def check_observed_rows(
     every_label_seen: bool = True,
     may_be_partial: bool = False,
     may_be_empty: bool = False,
+    zeros: Zeros = AUTO,
+    can_tell: bool = False,
     name: str = "D_obs",
 ) -> ObservedRows:
     """The rows of ``D_obs``, with the one meaning of "observed" applied and every row checked.
 
     Rows are divided by their sums, so that they sum to exactly 1. Rows that ``may_be_partial``, as in the incomplete
     setting, are left as they are and may sum to less. Rows without any observed label are refused unless they
-    ``may_be_empty``.
+    ``may_be_empty``. Unknown zeros are refused unless the method ``can_tell``.
     """
     shares, frame = _as_matrix(D_obs, name)
-    mask = _resolve_mask(shares, observed, frame, name)
+    mask, unknown = resolve_mask(shares, observed, frame, name=name, zeros=zeros, can_tell=can_tell)
+    if not can_tell:
+        remedy = 'fit BayesHidLDL with zeros="unknown", which weighs the two, or pass the mask of infer_observed'
+        refuse_where(unknown, frame, name, "is a zero that may be hidden or true", remedy)
     shares = np.where(mask, shares, 0)
     empty = np.logical_and(may_be_empty, ~mask.any(axis=1))
     _check_shares(shares, frame, name, empty)
@@ -109,7 +119,9 @@ def check_observed_rows(
     if not may_be_partial:
         sums = shares.sum(axis=1, keepdims=True)
         shares = np.divide(shares, sums, out=np.zeros_like(shares), where=sums > 0)
-    return ObservedRows(shares, mask, frame)
+    # A row without any positive share says nothing about its zeros.
+    unknown &= (shares > 0).any(axis=1, keepdims=True)
+    return ObservedRows(shares, mask, frame, unknown if unknown.any() else None)
 
 
 def check_distributions(D: Any, *, name: str = "D") -> ObservedRows:
@@ -129,7 +141,7 @@ def check_same_rows(X: Any, n_rows: int, rows: ObservedRows, *, name: str = "D_o
         raise ValueError(f"{sizes}; give one row of each per item.")
     if isinstance(X, pd.DataFrame) and rows.frame is not None:
         remedy = f"{name}.loc[{features_name}.index]"
-        _refuse_misaligned(X.index, rows.frame.index, features_name, name, remedy, "rows")
+        refuse_misaligned(X.index, rows.frame.index, features_name, name, remedy, "rows")
 
 
 def check_same_labels(label_names: Any, n_labels: int, rows: ObservedRows, *, name: str = "D_obs") -> None:
@@ -140,7 +152,7 @@ def check_same_labels(label_names: Any, n_labels: int, rows: ObservedRows, *, na
         )
     if label_names is not None and rows.frame is not None:
         remedy = f"{name}[model.label_names_]"
-        _refuse_misaligned(label_names, rows.frame.columns, "the model", name, remedy, "labels")
+        refuse_misaligned(label_names, rows.frame.columns, "the model", name, remedy, "labels")
 
 
 def check_matrix_pair(D_true: Any, D_pred: Any, *, name: str = "D_pred") -> tuple[FloatArray, FloatArray]:
@@ -154,34 +166,10 @@ def check_matrix_pair(D_true: Any, D_pred: Any, *, name: str = "D_pred") -> tupl
     if true_frame is not None and pred_frame is not None:
         for kind, axis in (("rows", "index"), ("labels", "columns")):
             remedy = f"{name}.reindex({axis}=D_true.{axis})"
-            _refuse_misaligned(getattr(true_frame, axis), getattr(pred_frame, axis), "D_true", name, remedy, kind)
+            refuse_misaligned(getattr(true_frame, axis), getattr(pred_frame, axis), "D_true", name, remedy, kind)
     for values, frame, side in ((true, true_frame, "D_true"), (pred, pred_frame, name)):
-        _refuse_where(~np.isfinite(values), frame, side, "is not a finite number", "compare complete distributions")
+        refuse_where(~np.isfinite(values), frame, side, "is not a finite number", "compare complete distributions")
     return true, pred
-
-
-def check_mask(observed: Any, shape: tuple[int, ...], frame: pd.DataFrame | None = None, *, name: str) -> BoolArray:
-    """A boolean n × m mask, True where the annotator gave a share, for the matrix ``name`` (which is ``frame``)."""
-    if (
-        isinstance(observed, pd.DataFrame)
-        and all(map(is_bool_dtype, observed.dtypes))
-        and not observed.isna().any(axis=None)
-    ):
-        mask = observed.astype(bool).to_numpy()
-    else:
-        mask = np.asarray(observed)
-    if mask.dtype != np.bool_:
-        raise ValueError(
-            f"observed must be a boolean array (True where a share is observed), got dtype {mask.dtype}; "
-            "convert it with observed.astype(bool) if 1 means observed."
-        )
-    if mask.shape != shape:
-        raise ValueError(f"observed has shape {mask.shape} but {name} has {shape}; give one mask entry per share.")
-    if isinstance(observed, pd.DataFrame) and frame is not None:
-        columns, rows = f"observed[{name}.columns]", f"observed.loc[{name}.index]"
-        _refuse_misaligned(frame.columns, observed.columns, name, "observed", columns, "labels")
-        _refuse_misaligned(frame.index, observed.index, name, "observed", rows, "rows")
-    return mask
 
 
 def check_sample_weight(sample_weight: Any, n_rows: int) -> FloatArray:
@@ -287,37 +275,16 @@ def _as_matrix(values: Any, name: str) -> tuple[FloatArray, pd.DataFrame | None]
     return matrix, frame
 
 
-def _resolve_mask(shares: FloatArray, observed: Any, frame: pd.DataFrame | None, name: str) -> BoolArray:
-    if observed is not None:
-        mask = check_mask(observed, shares.shape, frame, name=name)
-        _refuse_where(
-            mask & np.isnan(shares),
-            frame,
-            name,
-            "is NaN but observed is True",
-            "set observed to False there, or give the share",
-        )
-        return mask
-    if np.isnan(shares).any():
-        return ~np.isnan(shares)
-    if (shares == 0).any():
-        warn_user(
-            f"{name} has zeros and neither NaN nor a mask: every zero is taken as hidden. Pass observed= to say "
-            "which entries were annotated; a true zero is an observed entry."
-        )
-    return shares != 0
-
-
 def _check_shares(
     shares: FloatArray, frame: pd.DataFrame | None, name: str, may_be_empty: BoolArray | bool = False
 ) -> None:
-    _refuse_where(~np.isfinite(shares), frame, name, "is not a finite number", "give a share between 0 and 1")
-    _refuse_where(shares < 0, frame, name, "is negative", "give a share between 0 and 1")
+    refuse_where(~np.isfinite(shares), frame, name, "is not a finite number", "give a share between 0 and 1")
+    refuse_where(shares < 0, frame, name, "is negative", "give a share between 0 and 1")
     # Subnormal numbers have too few digits to keep a proportion.
     shares[shares < np.finfo(shares.dtype).tiny] = 0
     empty = ~(shares > 0).any(axis=1) & ~np.asarray(may_be_empty)
     if empty.any():
-        row = _row_name(frame, int(empty.argmax()))
+        row = row_name(frame, int(empty.argmax()))
         raise ValueError(
             f"{row} of {name} has no positive observed share; drop the row, or give at least one positive share."
         )
@@ -332,7 +299,7 @@ def _check_row_sums(
     if wrong.any():
         i = int(wrong.argmax())
         raise ValueError(
-            f"{_row_name(frame, i)} of {name} sums to {sums[i]:.6g}{over}; rows must sum to 1 within "
+            f"{row_name(frame, i)} of {name} sums to {sums[i]:.6g}{over}; rows must sum to 1 within "
             f"{ROW_SUM_TOLERANCE:g}. Divide each row by its sum if its entries are counts or shares of a larger whole."
         )
 
@@ -340,60 +307,8 @@ def _check_row_sums(
 def _refuse_unseen_labels(mask: BoolArray, frame: pd.DataFrame | None, name: str) -> None:
     unseen = ~mask.any(axis=0)
     if unseen.any():
-        label = _label_name(frame, int(unseen.argmax()))
+        label = label_name(frame, int(unseen.argmax()))
         raise ValueError(
             f"{label} of {name} is hidden in every row, so it cannot be estimated; drop that column, or pass "
             "observed= if its zeros are true ones."
         )
-
-
-def _refuse_where(at_fault: BoolArray, frame: pd.DataFrame | None, name: str, fault: str, remedy: str) -> None:
-    if at_fault.any():
-        i, j = np.unravel_index(int(at_fault.argmax()), at_fault.shape)
-        raise ValueError(f"{name} {fault} in {_row_name(frame, int(i))}, {_label_name(frame, int(j))}; {remedy}.")
-
-
-def _refuse_nonfinite_features(X: Any, original: Any, name: str = "X") -> None:
-    values = X.data if sparse.issparse(X) else X
-    # One pass and no temporary in the usual case: a sum is finite only if (nearly) everything in it is.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()) or np.isfinite(values).all():
-            return
-    coordinates = sparse.coo_array(X) if sparse.issparse(X) else None
-    at_fault = np.argwhere(~np.isfinite(values))[0]
-    if coordinates is not None:
-        position = int(at_fault[0])
-        i, j = int(coordinates.coords[0][position]), int(coordinates.coords[1][position])
-    else:
-        i, j = int(at_fault[0]), int(at_fault[1])
-    kind = "NaN" if np.isnan(values[tuple(at_fault)]) else "inf"
-    frame = original if isinstance(original, pd.DataFrame) else None
-    column = f"column {j}" if frame is None else f"column {frame.columns[j]!r}"
-    raise ValueError(
-        f"{name} contains {kind} in {_row_name(frame, i)}, {column}; impute the value, or drop the row or the column."
-    )
-
-
-def _refuse_misaligned(
-    first: "pd.Index[Any]", second: "pd.Index[Any]", first_name: str, second_name: str, remedy: str, kind: str
-) -> None:
-    """Named rows or labels must be the same in the same order; unnamed ones (0, 1, 2, ...) go by position."""
-    if first.equals(second) or _is_positional(first) or _is_positional(second):
-        return
-    if len(first) == len(second) and set(first) == set(second):
-        raise ValueError(f"{first_name} and {second_name} have the same {kind} in different order; use {remedy}.")
-    raise ValueError(
-        f"{first_name} and {second_name} have different {kind}; use the same names, or pass arrays, which have none."
-    )
-
-
-def _is_positional(index: "pd.Index[Any]") -> bool:
-    return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1
-
-
-def _row_name(frame: pd.DataFrame | None, i: int) -> str:
-    return f"row {i}" if frame is None else f"row {i} (index {frame.index[i]!r})"
-
-
-def _label_name(frame: pd.DataFrame | None, j: int) -> str:
-    return f"label {j}" if frame is None else f"label {frame.columns[j]!r}"

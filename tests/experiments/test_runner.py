@@ -29,12 +29,12 @@ from hidldl import (
     score,
 )
 from hidldl import methods as registry
-from hidldl.base import Learner
 from hidldl.experiments import protocol
 from hidldl.experiments.code_version import code_version
 from hidldl.experiments.protocol import Condition, Contender, Evaluation, Experiment, register_dataset
 from hidldl.experiments.runner import run
 from hidldl.experiments.store import Store
+from hidldl.learner import Learner
 
 
 def small():

@@ -206,7 +206,7 @@ def test_an_odd_number_of_draws_is_filled_and_not_exceeded(n_draws):
     estimates = Estimates(S, np.zeros((2, 4)), np.full(6, 0.5), np.zeros((0, 6)))
     ones, zeros = np.ones(5), np.zeros((5, 4))
     kinds = np.array([[1, 0], [0, 1], [0.5, 0.5], [0.99, 0.01], [0.7, 0.3]])
-    rows = Rows(zeros, zeros.astype(bool), ones, zeros, ones, kinds, np.zeros((2, 5, 4)))
+    rows = Rows(zeros, zeros.astype(bool), ones, zeros, ones, kinds, np.zeros((2, 5, 4)), zeros)
     z, weights, of_draw = draw_rows(estimates, rows, *rng.standard_normal((2, 1, 4, n_draws)))
     assert z.shape == (5, 4, n_draws)
     assert np.isfinite(z).all()

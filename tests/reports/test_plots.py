@@ -26,7 +26,7 @@ from hidldl import (
     plot_path,
     plot_recovery,
 )
-from hidldl.recovery import bayeshidldl
+from hidldl.recovery import posteriorrecoverer
 from hidldl.selection import LOST
 
 GIVEN = {"nu": 256.0, "ridge": 1.0, "width": 1.0, "standardize": True, "prior_rows": 1.0, "n_components": 1}
@@ -100,8 +100,10 @@ def test_intervals_of_one_row_are_those_of_the_table(bayes):
 
 
 def test_intervals_of_one_row_take_one_block(bayes, ax, monkeypatch):
-    blocks, original = [], bayeshidldl.interval_bounds
-    monkeypatch.setattr(bayeshidldl, "interval_bounds", lambda *args: (blocks.append(args[2]), original(*args))[1])
+    blocks, original = [], posteriorrecoverer.interval_bounds
+    monkeypatch.setattr(
+        posteriorrecoverer, "interval_bounds", lambda *args: (blocks.append(args[2]), original(*args))[1]
+    )
     plot_recovery(bayes, 650, ax=ax)
     assert [650 in range(700)[block] for block in blocks] == [True]
     assert len(range(700)[blocks[0]]) < 700

@@ -16,7 +16,7 @@ from scipy.special import softmax, xlogy
 from threadpoolctl import threadpool_limits
 
 from hidldl.arrays import FloatArray, compact
-from hidldl.base import Learner
+from hidldl.learner import Learner
 from hidldl.randomness import RandomState, random_generator
 from hidldl.validation import check_number
 

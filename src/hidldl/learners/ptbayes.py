@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.special import softmax
 
 from hidldl.arrays import FloatArray
-from hidldl.base import Learner
+from hidldl.learner import Learner
 from hidldl.randomness import RandomState, random_generator
 from hidldl.validation import check_number
 

@@ -7,7 +7,7 @@ from scipy import sparse
 from scipy.special import xlogy
 
 from hidldl.arrays import FloatArray, compact
-from hidldl.base import Learner
+from hidldl.learner import Learner
 from hidldl.learners.maxent import predicted_rows, softmax_with_logarithm
 from hidldl.randomness import RandomState, random_generator
 from hidldl.validation import check_number

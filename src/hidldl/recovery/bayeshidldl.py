@@ -9,38 +9,26 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from hidldl.arrays import BoolArray, FloatArray
-from hidldl.base import BOUND_DRAWS, NewRows, Recoverer
+from hidldl.errors import warn_user
+from hidldl.masks import MEANINGS_OF_ZERO, Zeros
 from hidldl.parallel import Mapper, threads
 from hidldl.progress import Verbose, shown
 from hidldl.randomness import RandomState, random_generator
 from hidldl.recovery.acts import ACTS
-from hidldl.recovery.findings import describe, describe_kinds
-from hidldl.recovery.fitting import fit_hiding, fit_latent_model
+from hidldl.recovery.fitting import Fit, fit_hiding, fit_latent_model
 from hidldl.recovery.heldout import Choice, HeldOutGame, search
-from hidldl.recovery.hidingcurve import HidingCurve
-from hidldl.recovery.kernelmean import KernelMap, Landmarks, Ridge
-from hidldl.recovery.latent import Estimates, LatentModel, Parameters, Rows
-from hidldl.recovery.posterior import (
-    Draws,
-    acted_rows,
-    bounds_of_rows,
-    draw_blocks,
-    interval_bounds,
-    mean_rows,
-    relative_rows,
-    sampled_tables,
-)
+from hidldl.recovery.kernelmean import Landmarks
+from hidldl.recovery.posteriorrecoverer import PosteriorRecoverer
 from hidldl.recovery.scatter import has_zeros
+from hidldl.recovery.zerogame import ZeroChoice, ZeroGame
 from hidldl.selection import TRIALS
 from hidldl.validation import AUTO, Auto, check_choice, check_flag, check_number, check_verbose, check_workers
 
-ROW_WEIGHTS = (1e-3, 1e3)
-"""However few or many its votes are, a row weighs no less and no more than this, relative to the average one."""
 BOUNDS = {"nu": (0.1, 1e12), "ridge": (1e-9, 1e12), "width": (1e-6, 1e6), "prior_rows": (1e-9, 1e9)}
 """Beyond these the model is degenerate, and its numbers leave the range of floating point."""
 
 
-class BayesHidLDL(Recoverer):
+class BayesHidLDL(PosteriorRecoverer):
     """Recovery by a statistical model of the setting, with uncertainty; nothing has to be chosen.
 
     Hiding labels and renormalising is conditioning. A row is softmax(z), its log-shares z are normal around a smooth
@@ -73,9 +61,15 @@ class BayesHidLDL(Recoverer):
         by how far they are apart, and otherwise that all vary alike. "auto" tries both from 20 labels on.
     n_components : int or "auto"
         Kinds of rows, each with its own offset and S. "auto" tries 1, 2, 4 and 8 (up to 4 from 12 labels on).
+    zeros : "auto", "unknown", "hidden" or "true"
+        What a zero means in a table without a mask: a label that was overlooked ("hidden"), an annotated zero
+        ("true"), or either, which the model then weighs ("unknown"). "auto" is "true" in a table with NaN, which are
+        the hidden ones, and "unknown" in a table without.
+    hidden_rate : float, sequence of m floats or "auto"
+        How often labels are overlooked, if that is known; it is used where zeros are unknown.
     hiding : "auto", "uniform" or "degree"
         Whether small shares are overlooked more often: "uniform" takes all labels as hidden alike, "degree" fits a
-        curve, and "auto" does so if the masks clearly refute a flat one.
+        curve, and "auto" does so if the masks clearly refute a flat one. Not used where zeros are unknown.
     estimate : "mean", "relative", "chebyshev", "clark" or "canberra"
         "mean" is the posterior mean, good in every measure. A measure's name gives the rows with the smallest expected
         distance in that measure. "relative" is 0 where a true 0 is likely, which improves Clark and Canberra where the
@@ -104,6 +98,10 @@ class BayesHidLDL(Recoverer):
         How much of each row the hidden and the observed labels hold.
     observed_ : boolean array or DataFrame of shape (n, m)
         Which shares were observed.
+    hidden_probability_ : array or DataFrame of shape (n, m)
+        How likely each share was overlooked: 0 where observed, 1 where hidden, in between where nobody knows.
+    hidden_rate_, hidden_rate_error_ : array or Series of shape (m,)
+        How often each label is overlooked, and the standard error of that, the rest of the model taken as known.
     parameters_ : dict
         The parameters, as given or as chosen.
     selection_ : Selection or None
@@ -137,26 +135,13 @@ class BayesHidLDL(Recoverer):
     >>> inside = (low <= data.distributions) & (data.distributions <= high)
     >>> 0.8 < float(inside[~observed].mean()) < 1
     True
-    """
 
-    has_intervals = True
-    uses_votes = True
-    is_inductive = True
-    saved_attributes = (
-        "covariance_",
-        "_chosen",
-        "_model",
-        "_features",
-        "_seed",
-        "_zeros",
-        "_dtype",
-        "_spread",
-        "_mean_votes",
-    )
-    saved_parts = (Estimates, HidingCurve, KernelMap, Landmarks, LatentModel, Parameters, Ridge)
-    _choice: Choice
-    _game: HeldOutGame
-    _spread: float | None
+    Without a mask nobody knows which zeros are hidden; the model tells how likely each of them is:
+
+    >>> model = BayesHidLDL(zeros="unknown", random_state=0).fit(data.features, D_obs)
+    >>> model.hidden_probability_.shape, abs(float(model.hidden_rate_.mean()) - 0.5) < 0.1
+    ((300, 5), True)
+    """
 
     def __init__(
         self,
@@ -168,6 +153,8 @@ class BayesHidLDL(Recoverer):
         ordered: bool | Auto = AUTO,
         n_components: int | Auto = AUTO,
         *,
+        zeros: Zeros = AUTO,
+        hidden_rate: float | Sequence[float] | Auto = AUTO,
         hiding: Literal["auto", "uniform", "degree"] = AUTO,
         estimate: Literal["mean", "relative", "chebyshev", "clark", "canberra"] = "mean",
         n_landmarks: int | Auto = AUTO,
@@ -185,6 +172,8 @@ class BayesHidLDL(Recoverer):
         self.prior_rows = prior_rows
         self.ordered = ordered
         self.n_components = n_components
+        self.zeros = zeros
+        self.hidden_rate = hidden_rate
         self.hiding = hiding
         self.estimate = estimate
         self.n_landmarks = n_landmarks
@@ -204,92 +193,6 @@ class BayesHidLDL(Recoverer):
         check_is_fitted(self)
         return dict(self._chosen)
 
-    def _complete(self, new: NewRows) -> FloatArray:
-        with threads(self.n_jobs) as mapper:
-            return self._estimate(self._posterior(new, mapper), mapper)
-
-    def _intervals(
-        self, new: NewRows | None, level: float, n_draws: int
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        draws = self._interval_draws(n_draws)
-        with threads(self.n_jobs) as mapper:
-            rows = self._posterior(new, mapper)
-            bounds, mass = bounds_of_rows(self._model, rows, draws, self._zeros, self._seed, level, mapper)
-        low, high, mass_low, mass_high = (side.astype(self._dtype, copy=False) for side in (*bounds, *mass))
-        return low, high, mass_low, mass_high
-
-    def _interval(self, position: int, level: float) -> tuple[FloatArray, FloatArray]:
-        check_number(level, "level", above=0, below=1)
-        draws = self._interval_draws(BOUND_DRAWS)
-        blocks = draw_blocks(len(self._rows.shares), *draws.shape)
-        # Rows of a block share random numbers, so draw for the whole block: the bounds are then those of ``intervals``.
-        block = next(block for block in blocks if position < block.stop)
-        with threads(1):
-            (low, high), _ = interval_bounds(self._model, self._rows, block, draws, self._zeros, self._seed, level)
-        return low[position - block.start], high[position - block.start]
-
-    def _interval_draws(self, n_draws: int) -> Draws:
-        return Draws.shared(random_generator(self._seed), n_draws, len(self.covariance_), self.spread_)
-
-    def _sample(self, new: NewRows | None, n_samples: int, seed: int) -> FloatArray:
-        spread = self.spread_
-        with threads(self.n_jobs) as mapper:
-            rows = self._posterior(new, mapper)
-            tables = sampled_tables(self._model, rows, n_samples, spread, self._zeros, seed, mapper)
-        return tables.astype(self._dtype, copy=False)
-
-    @property
-    def spread_(self) -> float:
-        check_is_fitted(self)
-        if self._spread is None:
-            with threads(self.n_jobs) as mapper:
-                curve = self._curve
-                odds = None if curve is None else curve.odds_of_hiding(np.asarray(self.distributions_, float))
-                self._spread = self._game.calibrate(self._choice, self._seed, mapper, odds)
-            self._game.forget()
-        return self._spread
-
-    @property
-    def _curve(self) -> HidingCurve | None:
-        check_is_fitted(self)
-        return self._model.estimates.curve
-
-    @property
-    def hiding_slope_(self) -> float:
-        return 0.0 if self._curve is None else self._curve.slope
-
-    @property
-    def hiding_slope_error_(self) -> float | None:
-        return None if self._curve is None else self._curve.slope_error
-
-    def findings(self, label_names: Sequence[str]) -> list[str]:
-        return describe(self._model.estimates, label_names)
-
-    def describe_kinds(self, label_names: Sequence[str]) -> list[str]:
-        return describe_kinds(self._model.estimates, label_names)
-
-    def _kinds(self, new: NewRows) -> FloatArray:
-        with threads(self.n_jobs) as mapper:
-            return self._posterior(new, mapper).kinds
-
-    @property
-    def kinds_(self) -> FloatArray:
-        check_is_fitted(self)
-        return self._rows.kinds
-
-    def _before_saving(self) -> None:
-        _ = self.spread_
-
-    def _check_loaded(self) -> None:
-        # Compiled code does not check the lengths of its arrays.
-        self._model.check()
-        self._features.check(self.n_features_in_)
-        check_number(self._spread, "spread", above=0)
-        if self.covariance_.shape != self._model.estimates.covariances.shape[1:] or self._features.n_columns != len(
-            self._model.estimates.coef
-        ):
-            raise ValueError("the parts of the model do not fit together.")
-
     def _check_parameters(self, n_rows: int, n_labels: int) -> None:
         for name in BOUNDS:
             lowest, highest = BOUNDS[name]
@@ -298,6 +201,8 @@ class BayesHidLDL(Recoverer):
         check_number(self.n_components, "n_components", at_least=1, at_most=most_kinds, integer=True, or_auto=True)
         check_flag(self.standardize, "standardize", or_auto=True)
         check_flag(self.ordered, "ordered", or_auto=True)
+        check_choice(self.zeros, "zeros", MEANINGS_OF_ZERO)
+        self._known_rates(n_labels)
         check_choice(self.hiding, "hiding", (AUTO, "uniform", "degree"))
         check_choice(self.estimate, "estimate", ("mean", "relative", *ACTS))
         for name, least in {"n_landmarks": 1, "n_draws": 2, "max_iter": 1}.items():
@@ -310,49 +215,65 @@ class BayesHidLDL(Recoverer):
         self._dtype = D_obs.dtype
         # Copies in one layout: later changes of the caller's arrays have no effect, and code is compiled once.
         shares, observed = D_obs.astype(np.float64, order="C"), observed.copy(order="C")
-        self._zeros = has_zeros(shares, observed)
+        unknown = None if self._unknown is None else self._unknown.copy(order="C")
         self._mean_votes = 1.0 if self._votes is None else float(self._votes.mean())
         row_weights = self._row_weights(self._votes, len(shares))
         rng = random_generator(self.random_state)
         self._seed = int(rng.integers(2**31))
         with threads(self.n_jobs) as mapper:
-            self._choose(prepared, shares, observed, row_weights, rng, mapper)
+            zero_choice = self._choose(prepared, shares, observed, unknown, row_weights, rng, mapper)
             landmarks = Landmarks.choose(prepared, self._choice.n_landmarks, self._choice.standardize, rng)
             self._features = landmarks.with_width(self._choice.width)
-            fit = fit_latent_model(
-                self._features(prepared),
-                shares,
-                observed,
-                self._choice.parameters(shares.shape[1]),
-                max_iter=self.max_iter,
-                tol=self.tol,
-                row_weights=row_weights,
-                mapper=mapper,
-            )
-            if self.hiding != "uniform":
-                fit = fit_hiding(fit, tol=self.tol, always=self.hiding == "degree")
-            self._model, self._rows = fit.of_common_kinds()
-            self.covariance_ = self._model.estimates.covariance
-            change = fit.history["change"][-1]
-            self._record_convergence(
-                fit.history, fit.converged, f"a round still changes {change:.2g}, tol is {self.tol:g}"
-            )
+            table = (self._features(prepared), shares, observed)
+            how: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "row_weights": row_weights}
+            if zero_choice is not None and unknown is not None:
+                fit = zero_choice.fit(*table, unknown, self._known_rates(shares.shape[1]), mapper=mapper, **how)
+            else:
+                fit = fit_latent_model(*table, self._choice.parameters(shares.shape[1]), mapper=mapper, **how)
+                if self.hiding != "uniform":
+                    fit = fit_hiding(fit, tol=self.tol, always=self.hiding == "degree")
+            self._keep(fit, unknown)
             return self._estimate(self._rows, mapper)
 
-    def _row_weights(self, votes: FloatArray | None, n_rows: int) -> FloatArray:
-        """How much each row's annotation weighs, relative to the average one of ``fit``."""
-        return np.ones(n_rows) if votes is None else np.clip(votes / self._mean_votes, *ROW_WEIGHTS)
+    def _keep(self, fit: Fit, unknown: BoolArray | None) -> None:
+        self._model, self._rows = fit.of_common_kinds()
+        self.covariance_ = self._model.estimates.covariance
+        present = self._rows.presence > 0.5
+        self._true_zeros = has_zeros(self._rows.shares, present)
+        self._game.presence = self._rows.presence[self._game.players]
+        self._game.row_weights = self._rows.nu[self._game.players] / self._choice.nu
+        change = fit.history["change"][-1]
+        self._record_convergence(fit.history, fit.converged, f"a round still changes {change:.2g}, tol is {self.tol:g}")
+        if unknown is not None and self.zeros == AUTO and not self._has_mask:
+            n_hidden = (1 - self._rows.presence)[unknown].sum()
+            warn_user(
+                f"D_obs has zeros and neither NaN nor a mask, so they were weighed: about {n_hidden:,.0f} of "
+                f"{unknown.sum():,} zeros are labels that were overlooked (hidden_probability_). If that is wrong, "
+                'pass zeros="hidden" or zeros="true", or observed= to say which entries were annotated.'
+            )
+
+    def _known_rates(self, n_labels: int) -> FloatArray | None:
+        """The rates at which labels are overlooked, if the user gave them."""
+        if isinstance(self.hidden_rate, str) and self.hidden_rate == AUTO:
+            return None
+        rates = np.asarray(self.hidden_rate)
+        if rates.ndim > 1 or rates.dtype.kind not in "fiu" or not ((rates >= 0) & (rates < 1)).all():
+            raise ValueError(f'hidden_rate must be "auto", or from 0 to below 1, got {self.hidden_rate!r}.')
+        if rates.ndim and len(rates) != n_labels:
+            raise ValueError(f"hidden_rate has {len(rates)} rates but D_obs has {n_labels} labels; give one for each.")
+        return np.broadcast_to(rates.astype(np.float64), n_labels)
 
     def _choose(
         self,
         X: Any,
         shares: FloatArray,
         observed: BoolArray,
+        unknown: BoolArray | None,
         row_weights: FloatArray,
         rng: np.random.Generator,
         mapper: Mapper,
-    ) -> None:
-        """Set ``parameters_``, ``selection_`` and the game that calibrates intervals."""
+    ) -> ZeroChoice | None:
+        """Set ``parameters_``, ``selection_`` and the game that calibrates intervals; what zeros are, if unknown."""
         self._game = HeldOutGame(
             X,
             shares,
@@ -365,6 +286,14 @@ class BayesHidLDL(Recoverer):
         settings = {name: getattr(self, name) for name in asdict(Choice()) if getattr(self, name) != AUTO}
         settings = {name: type(getattr(Choice(), name))(value) for name, value in settings.items()}
         self._choice, self.selection_, self._spread = Choice(**settings), None, None
+        zero_choice = None if unknown is None else ZeroChoice.all_hidden(self._choice, shares)
+        if unknown is not None and self._game.has_enough_rows:
+            zero_game = ZeroGame(self._game, unknown, self._known_rates(shares.shape[1]), self._seed, mapper)
+            zero_choice = zero_game.choose(self._choice, settings)
+            if zero_choice.finest is None:
+                self._choice = zero_choice.choice
+                settings |= {"nu": self._choice.nu}
+                zero_game.apply(zero_choice)
         if self.tunes_itself and self._game.has_enough_rows:
             with shown(self.verbose) as progress:
                 self._game.on_played = lambda n_played: progress(n_played, None, f"{TRIALS}: {n_played}")
@@ -373,28 +302,4 @@ class BayesHidLDL(Recoverer):
             self.selection_ = self._game.selection(self._choice, rng)
         self._chosen = asdict(self._choice)
         self._game.forget()
-
-    def _estimate(self, rows: Rows, mapper: Mapper = map) -> FloatArray:
-        draws = Draws.shared(random_generator(self._seed), self.n_draws, rows.shares.shape[1])
-        if self.estimate == "relative" and self._zeros:
-            D = relative_rows(self._model, rows, draws, self._seed, mapper)
-        elif self.estimate in ACTS:
-            D = acted_rows(self._model, rows, draws, self._zeros, self.estimate, self._seed, mapper)
-        else:
-            D = mean_rows(self._model, rows, draws, mapper)
-        return D.astype(self._dtype, copy=False)
-
-    def _predict(self, X: Any) -> FloatArray:
-        zeros = np.zeros((X.shape[0], len(self.covariance_)))
-        with threads(self.n_jobs) as mapper:
-            return self._estimate(self._model.prior(self._features(X), zeros, zeros.astype(bool)), mapper)
-
-    def _posterior(self, new: NewRows | None, mapper: Mapper) -> Rows:
-        """The posterior of new rows, or of the rows of ``fit``."""
-        if new is None:
-            return self._rows
-        shares, mask = new.labels.shares.astype(np.float64, order="C"), new.labels.observed.copy(order="C")
-        row_weights = self._row_weights(new.votes, len(shares))
-        rows = self._model.prior(self._features(new.features), shares, mask, row_weights)
-        self._model.condition(rows, mapper)
-        return rows
+        return zero_choice and zero_choice.with_others(self._choice, shares)

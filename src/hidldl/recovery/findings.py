@@ -6,10 +6,12 @@ import numpy as np
 
 from hidldl.arrays import FloatArray
 from hidldl.recovery.latent import Estimates
+from hidldl.recovery.zerorates import ZeroRates
 
 CLEAR_OFFSET = 0.25
 """A kind has more of a label if its log-share is higher by this than on average: by a quarter."""
 MOST_NAMED = 2
+MOST_RATES = 10
 
 
 def describe(estimates: Estimates, label_names: Sequence[str]) -> list[str]:
@@ -20,12 +22,24 @@ def describe(estimates: Estimates, label_names: Sequence[str]) -> list[str]:
             "small shares are overlooked more than large ones, and recovered as such: the odds that a label is handed "
             f"in grow {2**estimates.curve.slope:.1f}-fold where its share doubles"
         )
+    if estimates.zeros is not None:
+        sentences.append(_overlooked(estimates.zeros, label_names))
     kinds = describe_kinds(estimates, label_names)
     if kinds:
         shares = estimates.shares_of_kinds
         listed = (f"kind {k} ({100 * share:.0f} %) {kinds[k - 1]}" for k, share in enumerate(shares, start=1))
         sentences.append(f"rows are of {len(kinds)} kinds: {'; '.join(listed)}")
     return sentences
+
+
+def _overlooked(zeros: ZeroRates, label_names: Sequence[str]) -> str:
+    """How often labels are overlooked, those first that are most."""
+    order = np.argsort(-zeros.rates, kind="stable")[:MOST_RATES]
+    rates = [f"{label_names[j]} {100 * zeros.rates[j]:.0f} ± {200 * zeros.errors[j]:.0f} %" for j in order]
+    rates += ["..."] if len(label_names) > MOST_RATES else []
+    kind = "some zeros are true" if zeros.finest is None else "hardly any zero is a true one"
+    inferred = f"nobody said which zeros are hidden, so that was inferred: {kind}"
+    return f"{inferred}; labels are overlooked in so many rows: {', '.join(rates)}"
 
 
 def describe_kinds(estimates: Estimates, label_names: Sequence[str]) -> list[str]:

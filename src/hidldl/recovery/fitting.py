@@ -53,7 +53,7 @@ class Fit:
     rows: Rows
     history: dict[str, FloatArray]
     converged: bool
-    rounds: "_Rounds"
+    rounds: "Rounds"
 
     @property
     def residuals(self) -> FloatArray:
@@ -87,6 +87,7 @@ def fit_latent_model(
     row_weights: FloatArray | float = 1.0,
     regression: Ridge | None = None,
     simple: Fit | None = None,
+    presence: FloatArray | None = None,
     mapper: Mapper = map,
 ) -> Fit:
     """EM from pairwise log-ratios to a standstill: no round changes S or the means by more than ``tol`` of their size.
@@ -107,12 +108,14 @@ def fit_latent_model(
             tol=tol,
             row_weights=row_weights,
             regression=regression,
+            presence=presence,
             mapper=mapper,
         )
+    presence = observed.astype(np.float64) if presence is None else presence
     nu = np.full(len(shares), parameters.nu * row_weights)
-    rounds = _Rounds(features, shares, observed, nu, parameters, regression, mapper)
+    rounds = Rounds(features, shares, observed, presence, nu, parameters, regression, mapper)
     start = rounds.start() if simple is None or parameters.n_components == 1 else rounds.split(simple)
-    current, changes, converged = _climb(rounds, start, max_iter, tol)
+    current, changes, converged = climb(rounds, start, max_iter, tol)
     model = LatentModel(parameters, current, regression)
     rows = rounds.rows(current)
     evidence = model.condition(rows, mapper)
@@ -132,7 +135,7 @@ def fit_hiding(fit: Fit, *, tol: float, always: bool = False) -> Fit:
         return fit
     # Labels with rates of their own, whatever their shares are, may explain the masks as well.
     without, n_before = rounds.evidence[-1] + evidence_of_label_rates(rounds.observed), len(rounds.evidence)
-    current, changes, _ = _climb(rounds, start, MASK_ROUNDS, tol)
+    current, changes, _ = climb(rounds, start, MASK_ROUNDS, tol)
     is_flat = current.curve is None or current.curve.steepness < SMALLEST_STEEPNESS[zeros]
     if not always and (is_flat or rounds.evidence[-1] < without):
         return fit
@@ -145,7 +148,7 @@ def fit_hiding(fit: Fit, *, tol: float, always: bool = False) -> Fit:
     return Fit(model, rows, history, fit.converged, rounds)
 
 
-def _climb(rounds: "_Rounds", start: Estimates, max_iter: int, tol: float) -> tuple[Estimates, list[float], bool]:
+def climb(rounds: "Rounds", start: Estimates, max_iter: int, tol: float) -> tuple[Estimates, list[float], bool]:
     changes: list[float] = []
     stride = LONGEST_STRIDE
     path, safe = [start], None
@@ -176,7 +179,7 @@ class Sums(NamedTuple):
     mask: FloatArray
 
 
-class _Rounds:
+class Rounds:
     """What the rounds of EM share, and the state of each row between them."""
 
     def __init__(
@@ -184,6 +187,7 @@ class _Rounds:
         features: FloatArray,
         shares: FloatArray,
         observed: BoolArray,
+        presence: FloatArray,
         nu: FloatArray,
         parameters: Parameters,
         regression: Ridge,
@@ -191,7 +195,7 @@ class _Rounds:
     ) -> None:
         n_rows, n_labels = shares.shape
         n_kinds = parameters.n_components
-        self.features, self.shares, self.observed, self.nu = features, shares, observed, nu
+        self.features, self.shares, self.observed, self.presence, self.nu = features, shares, observed, presence, nu
         self.parameters, self.regression, self.mapper = parameters, regression, mapper
         self.leverage = np.minimum(regression.leverage(features), LARGEST_LEVERAGE)
         self.scale = 1 / (1 - self.leverage)
@@ -233,7 +237,8 @@ class _Rounds:
         mean = np.concatenate([part.mean for part in parts])
         kinds = np.concatenate([part.kinds for part in parts])
         # A copy: later rounds must not change what this fit found.
-        return Rows(self.shares, self.observed, self.nu, mean, self.scale, kinds, self.weights.copy())
+        weights = self.weights.copy()
+        return Rows(self.shares, self.observed, self.nu, mean, self.scale, kinds, weights, self.presence)
 
     def _prior(self, estimates: Estimates, block: slice) -> Rows:
         """Prior of rows, each without the row's own part: fitted - leverage * residual.
@@ -245,8 +250,9 @@ class _Rounds:
         fitted = estimates.intercept + (self.features[block] - self.regression.center) @ estimates.coef
         fitted -= self.leverage[block, None] * self.residuals[block]
         mean, kinds = np.ascontiguousarray(fitted[:, :n_labels]), estimates.kinds(fitted[:, n_labels:])
-        shares, observed, nu = self.shares[block], self.observed[block], self.nu[block]
-        return Rows(shares, observed, nu, mean, self.scale[block], kinds, self.weights[:, block])
+        shares, observed, presence = self.shares[block], self.observed[block], self.presence[block]
+        scale, weights = self.scale[block], self.weights[:, block]
+        return Rows(shares, observed, self.nu[block], mean, scale, kinds, weights, presence)
 
     def update(self, estimates: Estimates) -> Estimates:
         """One round of EM: a pass over the rows, then m × m and q × q algebra."""

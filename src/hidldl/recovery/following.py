@@ -3,7 +3,7 @@
 from typing import Any
 
 from hidldl.arrays import FloatArray
-from hidldl.base import Learner
+from hidldl.learner import Learner
 
 
 class FollowingLearner:

@@ -114,6 +114,7 @@ class HeldOutGame:
         self.players = players = np.sort(rng.permutation(n_rows)[:most])
         self.row_weights = row_weights[players]
         self.X, self.shares, self.observed = X[players], shares[players], observed[players]
+        self.presence: FloatArray = self.observed.astype(np.float64)
         self.folds = rng.permutation(len(players)) % N_FOLDS
         can_play = (hide_again(self.shares, self.observed, rng) != self.observed).any(axis=1).sum()
         affordable = MASK_WORK // (len(players) * n_labels**3)
@@ -222,7 +223,7 @@ class HeldOutGame:
         )
 
     def _models(self, choice: Choice, mapper: Mapper, hiding: bool = False) -> Iterator[tuple[LatentModel, int]]:
-        kernel = self._kernel(choice)
+        kernel = self.kernel(choice)
         one_kind = replace(choice, n_components=1)
         simple = self._simple.get(one_kind, [None] * N_FOLDS)
 
@@ -238,6 +239,7 @@ class HeldOutGame:
                 row_weights=self.row_weights[others],
                 regression=kernel.regression(fold, choice.ridge),
                 simple=simple[fold],
+                presence=self.presence[others],
             )
             return fit_hiding(fitted, tol=self.tol, always=True) if hiding else fitted
 
@@ -252,8 +254,9 @@ class HeldOutGame:
     ) -> Iterator[tuple[Rows, BoolArray, IntArray]]:
         """The fold's rows under each mask: their posterior, their mask before, and their positions."""
         held_out = np.flatnonzero(self.folds == fold)
-        features = self._kernel(choice).features[held_out]
+        features = self.kernel(choice).features[held_out]
         prior = model.prior(features, self.shares[held_out], self.observed[held_out], self.row_weights[held_out])
+        prior.presence = self.presence[held_out]
         for mask in masks:
             here = np.flatnonzero((mask != self.observed)[held_out].any(axis=1))
             if len(here):
@@ -262,7 +265,7 @@ class HeldOutGame:
                 model.condition(rows)
                 yield rows, self.observed[at], at
 
-    def _kernel(self, choice: Choice) -> "_Kernel":
+    def kernel(self, choice: Choice) -> "_Kernel":
         of_landmarks = (choice.standardize, choice.n_landmarks)
         key = (*of_landmarks, choice.width)
         if key not in self._kernels:

@@ -9,7 +9,7 @@ from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import check_is_fitted
 
 from hidldl.arrays import BoolArray, FloatArray, IntArray
-from hidldl.base import Learner, Recoverer
+from hidldl.base import Recoverer
 from hidldl.graph import (
     SEARCHES,
     Search,
@@ -21,6 +21,7 @@ from hidldl.graph import (
     typical_distance,
     weighted_graph,
 )
+from hidldl.learner import Learner
 from hidldl.learners.sabfgs import SABFGS
 from hidldl.parallel import threads
 from hidldl.progress import Verbose, shown

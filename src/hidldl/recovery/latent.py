@@ -5,6 +5,7 @@ pi are kernel ridge regressions on the features. Given its observed shares, a ro
 (``logisticnormal``), and the kinds are weighed by their evidence. ``fitting`` estimates the parts.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from hidldl.parallel import BLOCK_ROWS, Mapper, for_each, row_blocks
 from hidldl.recovery.hidingcurve import HidingCurve
 from hidldl.recovery.kernelmean import Ridge
 from hidldl.recovery.logisticnormal import draw_log_shares, find_modes
+from hidldl.recovery.zerorates import ZeroRates
 
 MAX_NEWTON = 20
 LOOSE, TIGHT = 1e-3, 1e-9
@@ -50,6 +52,7 @@ class Estimates:
     intercept: FloatArray
     coef: FloatArray
     curve: HidingCurve | None = None
+    zeros: ZeroRates | None = None
 
     @property
     def shares_of_kinds(self) -> FloatArray:
@@ -87,7 +90,8 @@ class Estimates:
 class Rows:
     """Prior and posterior of rows: mean and scale of the prior, and per kind its probability and the mode's weights.
 
-    ``nu`` is each row's weight, ``kinds`` is (rows, kinds) and ``weights`` (kinds, rows, labels).
+    ``nu`` is each row's weight, ``kinds`` is (rows, kinds) and ``weights`` (kinds, rows, labels). ``presence`` is 1
+    where a label is observed, 0 where it is hidden, and in between where a zero may be either.
     """
 
     shares: FloatArray
@@ -97,18 +101,41 @@ class Rows:
     scale: FloatArray
     kinds: FloatArray
     weights: FloatArray
+    presence: FloatArray
 
     def part(self, block: slice) -> "Rows":
         """Views of some of the rows."""
-        mean, scale, kinds = self.mean[block], self.scale[block], self.kinds[block]
         return Rows(
-            self.shares[block], self.observed[block], self.nu[block], mean, scale, kinds, self.weights[:, block]
+            self.shares[block],
+            self.observed[block],
+            self.nu[block],
+            self.mean[block],
+            self.scale[block],
+            self.kinds[block],
+            self.weights[:, block],
+            self.presence[block],
         )
 
     def chosen(self, at: IntArray, shares: FloatArray, observed: BoolArray) -> "Rows":
         """Some of the rows, with other labels."""
         mean, scale, kinds = self.mean[at], self.scale[at], self.kinds[at]
-        return Rows(shares, observed, self.nu[at], mean, scale, kinds, self.weights[:, at])
+        presence = np.where(observed, 1, np.where(self.observed[at], 0, self.presence[at]))
+        return Rows(shares, observed, self.nu[at], mean, scale, kinds, self.weights[:, at], presence)
+
+    @property
+    def has_doubts(self) -> bool:
+        """Whether some zeros may be hidden or true."""
+        return bool((~self.observed & (self.presence > 0)).any())
+
+    def drawn_masks(self, lots: FloatArray) -> Iterator[BoolArray]:
+        """Masks in which zeros are true where their lots, (rows or 1, m, masks), are below their presence."""
+        for k in range(lots.shape[2]):
+            yield self.observed | (lots[:, :, k] < self.presence)
+
+    def with_mask(self, observed: BoolArray) -> "Rows":
+        """The same rows with a mask that is known; their modes are still to be found."""
+        weights = np.where(observed, self.weights, 0)
+        return replace(self, observed=observed, presence=observed.astype(np.float64), weights=weights)
 
 
 @dataclass(frozen=True)
@@ -137,6 +164,7 @@ class LatentModel:
         )
         curve = [] if estimates.curve is None else [estimates.curve.intercept, estimates.curve.slope]
         fits = shapes == ((k, m, m), (m + k,), (p, m + k)) and all(square.shape == (p, p) for square in squares)
+        fits = fits and (estimates.zeros is None or estimates.zeros.fits(m))
         if not fits or k < 1 or not all(np.isfinite(part).all() for part in (*numbers, curve)):
             raise ValueError("the parts of the model do not fit together.")
 
@@ -152,7 +180,7 @@ class LatentModel:
             mean[block], kinds[block] = fitted[:, :m], estimates.kinds(fitted[:, m:])
         nu = np.full(n_rows, self.parameters.nu * row_weights)
         scale = 1 + self.regression.leverage(features)
-        return Rows(shares, observed, nu, mean, scale, kinds, np.zeros((k, n_rows, m)))
+        return Rows(shares, observed, nu, mean, scale, kinds, np.zeros((k, n_rows, m)), observed.astype(np.float64))
 
     def condition(self, rows: Rows, mapper: Mapper = map) -> FloatArray:
         """Turn rows from their prior to their posterior given their labels; returns each row's evidence."""
@@ -200,7 +228,7 @@ def draw_rows(
         last = np.ascontiguousarray(ends[:, k])
         eigenvalues, vectors = np.linalg.eigh(S)
         prior_draws = (vectors * np.sqrt(np.maximum(eigenvalues, 0))) @ normals
-        kind = (S, rows.mean + offset, rows.scale, rows.observed, rows.nu, rows.weights[k])
+        kind = (S, rows.mean + offset, rows.scale, rows.presence, rows.nu, rows.weights[k])
         draw_log_shares(*kind, prior_draws, noise, first, last, out)
         kinds += last[:, None] <= np.arange(n_draws)
         first = last
@@ -257,7 +285,7 @@ def _find_modes(
         rows.mean + estimates.offsets[k],
         rows.scale,
         rows.shares,
-        rows.observed,
+        rows.presence,
         rows.nu,
         max_newton,
         tol,

@@ -9,25 +9,28 @@ W = nu (diag p - p p') the curvature of the second term at p = softmax(z over O)
 - W = R R' with R = sqrt(nu) diag(r) (I - r r'), r = sqrt(p), and B = I + R' K R is as well conditioned as it can be,
   however large nu is;
 - the posterior covariance (of Laplace's approximation) is t S - t S A t S with A = R B⁻¹ R'.
+
+A label may be observed in part: ``presence`` is 1 where it is, 0 where it is hidden, and in between where a zero may be
+either. There it enters the softmax with that weight, which is to add log(presence) to its z.
 """
 
 import numba
 import numpy as np
 
-from hidldl.arrays import BoolArray, FloatArray, IntArray
+from hidldl.arrays import FloatArray, IntArray
 
 SMALLEST_STEP = 1e-4
 # Sums may be reordered, so that they use vector instructions; NaN and infinities keep their meaning.
-_compiled = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+compiled = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 
 
-@_compiled
+@compiled
 def find_modes(
     S: FloatArray,
     mean: FloatArray,
     scale: FloatArray,
     shares: FloatArray,
-    observed: BoolArray,
+    presence: FloatArray,
     nu: FloatArray,
     max_newton: int,
     tol: float,
@@ -44,31 +47,31 @@ def find_modes(
     """
     n_labels = S.shape[0]
     labels = np.empty(n_labels, np.int64)
-    K, B, G = _matrices(n_labels)
-    d, center, a, f, p = _vectors(n_labels)
-    r, new_a, new_f, vector, _ = _vectors(n_labels)
+    K, B, G = matrices(n_labels)
+    d, center, a, f, p = vectors(n_labels)
+    r, new_a, new_f, vector, _ = vectors(n_labels)
     for i in range(len(mean)):
         if max_newton == 0 and importance[i] <= 0:
             continue
-        o = _gather(S, scale[i], mean[i], shares[i], observed[i], weights[i], labels, K, center, d, a)
+        o = gather(S, scale[i], mean[i], shares[i], presence[i], weights[i], labels, K, center, d, a)
         if o == 0:
             continue
-        _multiply(K, a, f, o)
-        loss = _loss(center, f, a, d, nu[i], p, o)
+        multiply(K, a, f, o)
+        loss = loss_at(center, f, a, d, nu[i], p, o)
         # The last round's a, under this round's S, can be worse than a = 0.
         new_a[:o] = 0
         new_f[:o] = 0
-        if _loss(center, new_f, new_a, d, nu[i], vector, o) <= loss:
+        if loss_at(center, new_f, new_a, d, nu[i], vector, o) <= loss:
             a[:o] = 0
             f[:o] = 0
-            loss = _loss(center, f, a, d, nu[i], p, o)
-        log_determinant = _factor(K, p, nu[i], r, B, G, vector, o)
+            loss = loss_at(center, f, a, d, nu[i], p, o)
+        log_determinant = factorise(K, p, nu[i], r, B, G, vector, o)
         for _ in range(max_newton):
             _newton(K, B, f, p, r, d, nu[i], new_a, vector, o)
-            _multiply(K, new_a, new_f, o)
+            multiply(K, new_a, new_f, o)
             before = loss
             loss = _step(center, a, f, new_a, new_f, d, nu[i], p, loss, o)
-            log_determinant = _factor(K, p, nu[i], r, B, G, vector, o)
+            log_determinant = factorise(K, p, nu[i], r, B, G, vector, o)
             if before - loss < tol:
                 break
         evidence[i] = -loss - log_determinant
@@ -76,7 +79,7 @@ def find_modes(
             weights[i, labels[u]] = a[u]
         if importance[i] <= 0:
             continue
-        _information(B, r, nu[i], G, o)
+        information(B, r, nu[i], G, o)
         factor = importance[i] * scale[i]
         for u in range(o):
             for v in range(u + 1):
@@ -89,12 +92,12 @@ def find_modes(
             slope[v, u] = slope[u, v]
 
 
-@_compiled
+@compiled
 def draw_log_shares(
     S: FloatArray,
     mean: FloatArray,
     scale: FloatArray,
-    observed: BoolArray,
+    presence: FloatArray,
     nu: FloatArray,
     weights: FloatArray,
     prior_draws: FloatArray,
@@ -111,22 +114,22 @@ def draw_log_shares(
     """
     n_labels, n_draws = S.shape[0], prior_draws.shape[2]
     labels = np.empty(n_labels, np.int64)
-    K, B, G = _matrices(n_labels)
-    d, center, a, f, p = _vectors(n_labels)
-    r, vector, _, _, _ = _vectors(n_labels)
+    K, B, G = matrices(n_labels)
+    d, center, a, f, p = vectors(n_labels)
+    r, vector, _, _, _ = vectors(n_labels)
     all_pulls = np.empty((n_labels, n_draws))
     for i in range(len(mean)):
         begin, end = first[i], last[i]
         if begin == end:
             continue
         own = i if len(prior_draws) > 1 else 0
-        o = _gather(S, scale[i], mean[i], mean[i], observed[i], weights[i], labels, K, center, d, a)
+        o = gather(S, scale[i], mean[i], mean[i], presence[i], weights[i], labels, K, center, d, a)
         root_scale, root_nu = np.sqrt(scale[i]), np.sqrt(nu[i])
         pull = all_pulls[:, begin:end]
         if o:
-            _multiply(K, a, f, o)
-            _loss(center, f, a, d, nu[i], p, o)
-            _factor(K, p, nu[i], r, B, G, vector, o)
+            multiply(K, a, f, o)
+            loss_at(center, f, a, d, nu[i], p, o)
+            factorise(K, p, nu[i], r, B, G, vector, o)
         for u in range(o):
             for k in range(end - begin):
                 pull[u, k] = r[u] * root_scale * prior_draws[own, labels[u], begin + k]
@@ -147,24 +150,24 @@ def draw_log_shares(
                 _add(target, -scale[i] * S[j, labels[u]] * root_nu * r[u], pull[u])
 
 
-@_compiled
-def _matrices(n):  # type: ignore[no-untyped-def]
+@compiled
+def matrices(n):  # type: ignore[no-untyped-def]
     return np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
 
 
-@_compiled
-def _vectors(n):  # type: ignore[no-untyped-def]
+@compiled
+def vectors(n):  # type: ignore[no-untyped-def]
     return np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
 
 
-@_compiled
-def _gather(S, t, mean, shares, observed, weights, labels, K, center, d, a):  # type: ignore[no-untyped-def]
+@compiled
+def gather(S, t, mean, shares, presence, weights, labels, K, center, d, a):  # type: ignore[no-untyped-def]
     """The observed part of a row, packed to the front of the work arrays; returns how many labels it has."""
     o = 0
-    for j in range(len(observed)):
-        if observed[j]:
+    for j in range(len(presence)):
+        if presence[j] > 0:
             labels[o] = j
-            center[o], d[o], a[o] = mean[j], shares[j], weights[j]
+            center[o], d[o], a[o] = mean[j] + np.log(presence[j]), shares[j], weights[j]
             o += 1
     for u in range(o):
         for v in range(o):
@@ -172,8 +175,8 @@ def _gather(S, t, mean, shares, observed, weights, labels, K, center, d, a):  # 
     return o
 
 
-@_compiled
-def _multiply(K, x, out, o):  # type: ignore[no-untyped-def]
+@compiled
+def multiply(K, x, out, o):  # type: ignore[no-untyped-def]
     for u in range(o):
         total = 0.0
         for v in range(o):
@@ -181,8 +184,8 @@ def _multiply(K, x, out, o):  # type: ignore[no-untyped-def]
         out[u] = total
 
 
-@_compiled
-def _loss(center, f, a, d, nu, p, o):  # type: ignore[no-untyped-def]
+@compiled
+def loss_at(center, f, a, d, nu, p, o):  # type: ignore[no-untyped-def]
     """1/2 a' K a + nu KL(d || p), up to the entropy of d, at z = center + f; sets p."""
     top = center[0] + f[0]
     for u in range(1, o):
@@ -199,8 +202,8 @@ def _loss(center, f, a, d, nu, p, o):  # type: ignore[no-untyped-def]
     return 0.5 * quadratic + nu * (top + np.log(total) - linear)
 
 
-@_compiled
-def _factor(K, p, nu, r, B, G, vector, o):  # type: ignore[no-untyped-def]
+@compiled
+def factorise(K, p, nu, r, B, G, vector, o):  # type: ignore[no-untyped-def]
     """The Cholesky factor of I + R' K R in the lower triangle of B; returns half the log-determinant."""
     for u in range(o):
         r[u] = np.sqrt(p[u])
@@ -231,7 +234,7 @@ def _factor(K, p, nu, r, B, G, vector, o):  # type: ignore[no-untyped-def]
     return half_log_determinant
 
 
-@_compiled
+@compiled
 def _newton(K, B, f, p, r, d, nu, new_a, vector, o):  # type: ignore[no-untyped-def]
     """Newton's next a: b - R B⁻¹ R' K b with b = W f + nu (d - p)."""
     mean_f = 0.0
@@ -251,7 +254,7 @@ def _newton(K, B, f, p, r, d, nu, new_a, vector, o):  # type: ignore[no-untyped-
         new_a[u] -= nu * r[u] * vector[u]
 
 
-@_compiled
+@compiled
 def _step(center, a, f, new_a, new_f, d, nu, p, loss, o):  # type: ignore[no-untyped-def]
     """Move a and f towards the new ones, half as far as long as the loss rises; returns the loss there."""
     step = 1.0
@@ -261,18 +264,18 @@ def _step(center, a, f, new_a, new_f, d, nu, p, loss, o):  # type: ignore[no-unt
     for u in range(o):
         a[u] += new_a[u]
         f[u] += new_f[u]
-    new_loss = _loss(center, f, a, d, nu, p, o)
+    new_loss = loss_at(center, f, a, d, nu, p, o)
     while not new_loss <= loss and step > SMALLEST_STEP:
         step *= 0.5
         for u in range(o):
             a[u] -= step * new_a[u]
             f[u] -= step * new_f[u]
-        new_loss = _loss(center, f, a, d, nu, p, o)
+        new_loss = loss_at(center, f, a, d, nu, p, o)
     return new_loss
 
 
-@_compiled
-def _information(B, r, nu, G, o):  # type: ignore[no-untyped-def]
+@compiled
+def information(B, r, nu, G, o):  # type: ignore[no-untyped-def]
     """Sets G, o × o, such that A = G G': G = R L⁻ᵀ, column by column, with L the Cholesky factor in B."""
     root_nu = np.sqrt(nu)
     for w in range(o):
@@ -292,7 +295,7 @@ def _information(B, r, nu, G, o):  # type: ignore[no-untyped-def]
             G[v, w] = root_nu * r[v] * (G[v, w] - inner * r[v])
 
 
-@_compiled
+@compiled
 def _project(x, r, o):  # type: ignore[no-untyped-def]
     """x minus its part along the unit vector r."""
     inner = 0.0
@@ -302,7 +305,7 @@ def _project(x, r, o):  # type: ignore[no-untyped-def]
         x[u] -= inner * r[u]
 
 
-@_compiled
+@compiled
 def _solve(B, x, o):  # type: ignore[no-untyped-def]
     """x becomes (L L')⁻¹ x, with L in the lower triangle of B."""
     for u in range(o):
@@ -317,14 +320,14 @@ def _solve(B, x, o):  # type: ignore[no-untyped-def]
         x[u] = total / B[u, u]
 
 
-@_compiled
+@compiled
 def _add(x, factor, y):  # type: ignore[no-untyped-def]
     """x += factor * y, without a temporary array."""
     for k in range(len(x)):
         x[k] += factor * y[k]
 
 
-@_compiled
+@compiled
 def _project_all(X, r, o):  # type: ignore[no-untyped-def]
     """``_project`` for every column of X at once."""
     inner = np.zeros(X.shape[1])
@@ -334,7 +337,7 @@ def _project_all(X, r, o):  # type: ignore[no-untyped-def]
         _add(X[u], -r[u], inner)
 
 
-@_compiled
+@compiled
 def _solve_all(B, X, o):  # type: ignore[no-untyped-def]
     """``_solve`` for every column of X at once."""
     for u in range(o):
@@ -347,7 +350,7 @@ def _solve_all(B, X, o):  # type: ignore[no-untyped-def]
         _scale(X[u], 1 / B[u, u])
 
 
-@_compiled
+@compiled
 def _scale(x, factor):  # type: ignore[no-untyped-def]
     for k in range(len(x)):
         x[k] *= factor

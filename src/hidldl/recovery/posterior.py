@@ -1,13 +1,14 @@
 """From posterior draws of log-shares to shares: point estimates, intervals and imputations."""
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
 from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.parallel import Mapper, for_each, row_blocks
 from hidldl.recovery.acts import best_rows
-from hidldl.recovery.latent import LatentModel, Rows
+from hidldl.recovery.latent import TIGHT, LatentModel, Rows, modes
 from hidldl.recovery.scatter import scattered_rows
 
 BLOCK_ENTRIES = 2**20
@@ -15,6 +16,8 @@ BLOCK_ENTRIES = 2**20
 MEAN_SEED = 11
 FEWEST_RESAMPLED = 64
 """Draws from which samples are taken where draws have weights."""
+MASK_SEED, N_MASKS = 13, 16
+"""Masks that are drawn for each row whose zeros may be hidden or true."""
 EVEN = 1e-12
 """Weights that differ by less are the same."""
 
@@ -52,6 +55,22 @@ class Draws:
         """The same draws with another spread."""
         return replace(self, spread=spread)
 
+    def lots(self, n_masks: int, rng: np.random.Generator) -> FloatArray:
+        """Numbers between 0 and 1 that decide about zeros, (rows or 1, m, masks): evenly apart, in random order."""
+        rows_and_labels = self.normals.shape[:2]
+        # Rows that share draws share lots too, so that what a row gets does not depend on the rows beside it.
+        rng = np.random.default_rng(MASK_SEED) if rows_and_labels[0] == 1 else rng
+        order = rng.permuted(np.broadcast_to(np.arange(n_masks), (*rows_and_labels, n_masks)), axis=2)
+        return (order + rng.random((*rows_and_labels, 1))) / n_masks
+
+    def parts(self, n_parts: int) -> list["Draws"]:
+        """The draws in parts of about the same size; pairs stay together where there are enough of them."""
+        unit = 2 if self.shape[1] >= 2 * n_parts else 1
+        ends = unit * np.linspace(0, self.shape[1] // unit, n_parts + 1).round().astype(int)
+        ends[-1] = self.shape[1]
+        pieces = [slice(*between) for between in pairwise(ends)]
+        return [replace(self, normals=self.normals[..., at], noise=self.noise[..., at]) for at in pieces]
+
     @property
     def shape(self) -> tuple[int, int]:
         """Labels, and draws per row."""
@@ -63,9 +82,30 @@ def weighted_shares(
 ) -> tuple[FloatArray, FloatArray]:
     """Draws of the shares of a block of rows, (rows, m, draws), and their weights (rows, draws).
 
-    With ``zeros`` None, shares are what the model expects, softmax(z). Else they scatter around that.
+    With ``zeros`` None, shares are what the model expects, softmax(z). Else they scatter around that. Where zeros may
+    be hidden or true, some draws are of rows in which they are hidden, and some of rows in which they are true.
     """
-    part, spread = rows.part(block), draws.spread
+    part = rows.part(block)
+    if not part.has_doubts:
+        return _weighted_shares(model, part, draws, zeros, rng)
+    parts = draws.parts(min(N_MASKS, draws.shape[1]))
+    shares, weights = [], []
+    for own_draws, observed in zip(parts, part.drawn_masks(draws.lots(len(parts), rng)), strict=True):
+        known = part.with_mask(observed)
+        # Kinds stay as they are: a mask that is drawn is no evidence.
+        modes(model.estimates, known, TIGHT)
+        D, own_weights = _weighted_shares(model, known, own_draws, zeros, rng)
+        seen = observed[:, :, None]
+        # What is observed is in its own proportions in every draw, and true zeros are 0.
+        shares.append(np.where(seen, np.where(seen, D, 0).sum(axis=1, keepdims=True) * part.shares[:, :, None], D))
+        weights.append(own_weights * own_draws.shape[1])
+    return np.concatenate(shares, axis=2), np.concatenate(weights, axis=1) / draws.shape[1]
+
+
+def _weighted_shares(
+    model: LatentModel, part: Rows, draws: Draws, zeros: bool | None, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    spread = draws.spread
     D, weights = model.draw(part, spread * draws.normals, spread * draws.noise)
     curve = model.estimates.curve
     if curve is not None and not curve.zeros:

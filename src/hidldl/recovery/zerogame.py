@@ -1,0 +1,138 @@
+"""The game of the pattern of zeros: it tunes ``BayesHidLDL`` where nobody knows which zeros are hidden.
+
+The game of shares cannot decide that: a model that takes every zero for hidden always wins it. But which cells are 0 is
+data too. Models that are fitted to some rows foretell whether a cell of another row is 0, from its features and its
+other cells.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from hidldl.arrays import BoolArray, FloatArray
+from hidldl.parallel import Mapper
+from hidldl.recovery.fitting import Fit
+from hidldl.recovery.heldout import Choice, HeldOutGame
+from hidldl.recovery.kernelmean import Ridge
+from hidldl.recovery.unknownzeros import EM_ROUNDS, fit_unknown_zeros, pattern_losses
+from hidldl.recovery.zerorates import ZeroRates
+from hidldl.selection import clearly_better
+
+JUDGED_FOLDS = 2
+"""Folds that are judged, each by a model of all others: enough to choose, for half the time."""
+N_CELLS = 4
+"""Cells of each row that are foretold, one at a time."""
+SINGLE_VOTES = 0.05
+"""Such a part of the positive shares is the smallest, a single vote of the row, or rounding."""
+WEIGHT_OF_A_VOTE = 0.65
+"""A vote weighs less than an independent one would, since the model is not exact. The pattern of zeros could choose nu,
+but it is nearly flat in it, and its lowest value was not the best one in trials with known masks."""
+FIRST_PRESENCE = 0.95
+PROOF = 2.0
+"""True zeros must foretell the pattern better than none, by so many standard errors."""
+FINEST = 1e6
+
+
+@dataclass(frozen=True)
+class ZeroChoice:
+    """A choice for a table with unknown zeros, and how fine its shares are."""
+
+    choice: Choice
+    finest: float | None = None
+    """1 / the smallest share, or None for votes, of which small shares come out as 0."""
+
+    @classmethod
+    def all_hidden(cls, choice: Choice, shares: FloatArray) -> "ZeroChoice":
+        """Shares are as fine as the smallest of them, so that a zero is told from it; all zeros start as hidden."""
+        finest = 1 / max(shares[shares > 0].min(), 1 / FINEST)
+        return cls(choice, max(choice.nu, finest))
+
+    def with_others(self, choice: Choice, shares: FloatArray) -> "ZeroChoice":
+        """The same kind of zeros with other parameters."""
+        return ZeroChoice(choice) if self.finest is None else self.all_hidden(choice, shares)
+
+    def fit(
+        self,
+        features: FloatArray,
+        shares: FloatArray,
+        observed: BoolArray,
+        unknown: BoolArray,
+        known_rates: FloatArray | None,
+        *,
+        max_iter: int,
+        tol: float,
+        row_weights: FloatArray,
+        regression: Ridge | None = None,
+        mapper: Mapper = map,
+    ) -> Fit:
+        """The model of this choice; several kinds of rows with votes start from the zeros of a fit with one."""
+        table = (features, shares, observed, unknown)
+        more: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "row_weights": row_weights, "mapper": mapper}
+        presence, first_rounds = np.where(unknown, 0.0, observed), max_iter
+        if self.finest is None and self.choice.n_components > 1:
+            simple = replace(self, choice=replace(self.choice, n_components=1))
+            presence = simple.fit(*table, known_rates, regression=regression, **more).rows.presence
+        elif self.finest is None:
+            presence, first_rounds = np.where(unknown, FIRST_PRESENCE, observed), EM_ROUNDS
+        n_labels = shares.shape[1]
+        zeros = ZeroRates.first(n_labels, known_rates, self.finest)
+        parameters = self.choice.parameters(n_labels)
+        more |= {"presence": presence, "first_rounds": first_rounds, "regression": regression}
+        return fit_unknown_zeros(*table, parameters, zeros, **more)
+
+
+class ZeroGame:
+    """The folds and kernels of the game of shares, and some cells of each row, drawn once."""
+
+    def __init__(
+        self, game: HeldOutGame, unknown: BoolArray, known_rates: FloatArray | None, seed: int, mapper: Mapper
+    ) -> None:
+        self.game, self.unknown, self.known_rates = game, unknown[game.players], known_rates
+        self.seed, self.mapper = seed, mapper
+        self._losses: dict[ZeroChoice, FloatArray] = {}
+
+    def losses(self, candidate: ZeroChoice) -> FloatArray:
+        """Each row's loss."""
+        if candidate not in self._losses:
+            folds = self.mapper(lambda fold: self._play(candidate, fold), range(JUDGED_FOLDS))
+            self._losses[candidate] = np.concatenate(list(folds))
+        return self._losses[candidate]
+
+    def _play(self, candidate: ZeroChoice, fold: int) -> FloatArray:
+        game, kernel = self.game, self.game.kernel(candidate.choice)
+        others, here = game.folds != fold, np.flatnonzero(game.folds == fold)
+        fit = candidate.fit(
+            kernel.features[others],
+            game.shares[others],
+            game.observed[others],
+            self.unknown[others],
+            self.known_rates,
+            max_iter=game.max_iter,
+            tol=game.tol,
+            row_weights=game.row_weights[others],
+            regression=kernel.regression(fold, candidate.choice.ridge),
+        )
+        prior = fit.model.prior(kernel.features[here], game.shares[here], game.observed[here], game.row_weights[here])
+        rng = np.random.default_rng([self.seed, fold])
+        return np.mean([pattern_losses(fit.model, prior, self.unknown[here], rng) for _ in range(N_CELLS)], axis=0)
+
+    def choose(self, choice: Choice, settings: Collection[str]) -> ZeroChoice:
+        """No true zeros, unless with them the pattern of zeros is foretold clearly better."""
+        hidden = ZeroChoice.all_hidden(choice, self.game.shares)
+        votes = ZeroChoice(choice) if "nu" in settings else self._votes(choice)
+        return votes if clearly_better(self.losses(votes), self.losses(hidden), PROOF) else hidden
+
+    def apply(self, chosen: ZeroChoice) -> None:
+        """Let the game of shares take zeros as this choice does."""
+        game, kernel = self.game, self.game.kernel(chosen.choice)
+        table = (kernel.features, game.shares, game.observed, self.unknown, self.known_rates)
+        fit = chosen.fit(*table, max_iter=game.max_iter, tol=game.tol, row_weights=game.row_weights, mapper=self.mapper)
+        game.presence, game.row_weights = fit.rows.presence, fit.rows.nu / chosen.choice.nu
+
+    def _votes(self, choice: Choice) -> ZeroChoice:
+        """Shares of so many votes that the smallest of them is a single one."""
+        shares = self.game.shares
+        n_votes = min(1 / float(np.quantile(shares[shares > 0], SINGLE_VOTES)), FINEST)
+        return ZeroChoice(replace(choice, nu=WEIGHT_OF_A_VOTE * n_votes))

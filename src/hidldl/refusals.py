@@ -1,0 +1,65 @@
+"""Refuse what is wrong with a matrix, and say in which row, which label, and what to do about it."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from hidldl.arrays import BoolArray
+
+
+def refuse_where(at_fault: BoolArray, frame: pd.DataFrame | None, name: str, fault: str, remedy: str) -> None:
+    """Refuse a matrix where anything is at fault."""
+    if at_fault.any():
+        i, j = np.unravel_index(int(at_fault.argmax()), at_fault.shape)
+        raise ValueError(f"{name} {fault} in {row_name(frame, int(i))}, {label_name(frame, int(j))}; {remedy}.")
+
+
+def refuse_nonfinite_features(X: Any, original: Any, name: str = "X") -> None:
+    """Refuse features with NaN or infinities."""
+    values = X.data if sparse.issparse(X) else X
+    # One pass and no temporary in the usual case: a sum is finite only if (nearly) everything in it is.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()) or np.isfinite(values).all():
+            return
+    coordinates = sparse.coo_array(X) if sparse.issparse(X) else None
+    at_fault = np.argwhere(~np.isfinite(values))[0]
+    if coordinates is not None:
+        position = int(at_fault[0])
+        i, j = int(coordinates.coords[0][position]), int(coordinates.coords[1][position])
+    else:
+        i, j = int(at_fault[0]), int(at_fault[1])
+    kind = "NaN" if np.isnan(values[tuple(at_fault)]) else "inf"
+    frame = original if isinstance(original, pd.DataFrame) else None
+    column = f"column {j}" if frame is None else f"column {frame.columns[j]!r}"
+    raise ValueError(
+        f"{name} contains {kind} in {row_name(frame, i)}, {column}; impute the value, or drop the row or the column."
+    )
+
+
+def refuse_misaligned(
+    first: "pd.Index[Any]", second: "pd.Index[Any]", first_name: str, second_name: str, remedy: str, kind: str
+) -> None:
+    """Named rows or labels must be the same in the same order; unnamed ones (0, 1, 2, ...) go by position."""
+    if first.equals(second) or _is_positional(first) or _is_positional(second):
+        return
+    if len(first) == len(second) and set(first) == set(second):
+        raise ValueError(f"{first_name} and {second_name} have the same {kind} in different order; use {remedy}.")
+    raise ValueError(
+        f"{first_name} and {second_name} have different {kind}; use the same names, or pass arrays, which have none."
+    )
+
+
+def _is_positional(index: "pd.Index[Any]") -> bool:
+    return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1
+
+
+def row_name(frame: pd.DataFrame | None, i: int) -> str:
+    """What a message calls a row."""
+    return f"row {i}" if frame is None else f"row {i} (index {frame.index[i]!r})"
+
+
+def label_name(frame: pd.DataFrame | None, j: int) -> str:
+    """What a message calls a label."""
+    return f"label {j}" if frame is None else f"label {frame.columns[j]!r}"
