@@ -294,7 +294,7 @@ def test_what_looks_wrong_and_is_not(tmp_path, monkeypatch, name):
         (["--labels", "joy,face"], "its labels sum to"),
         (["--features", "x_1,joy"], "'joy' cannot be a feature too"),
         (["--id", "nope"], "no column 'nope'"),
-        (["--hidden", "?"], "'\\?' must be auto, empty, zero, none or a number"),
+        (["--hidden", "?"], "'\\?' must be auto, empty, zero, unknown, none or a number"),
         (["--hidden", "none"], "empty cells in label column"),
         (["--method", "meanfill", "--intervals", "0.9"], "meanfill has no intervals; leave out --intervals"),
         (["--method", "hidldl", "--set", "beta=1"], "no parameter 'beta'; its parameters are alpha"),

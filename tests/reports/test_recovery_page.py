@@ -108,7 +108,7 @@ def test_the_picker_holds_the_rows():
         assert [value is not None for value in row[3]] == observed.tolist()
         np.testing.assert_allclose(np.array(row[3], float) / 1000, handed_in, atol=0.00051)
         np.testing.assert_allclose(np.array(row[4]) / 1000, D, atol=0.00051)
-        np.testing.assert_allclose(np.array(row[6]) / 1000, 0.8 * D, atol=0.00051)
+        np.testing.assert_allclose(np.array(row[7]) / 1000, 0.8 * D, atol=0.00051)
 
 
 @pytest.mark.parametrize(("m", "n_in_list", "n_links"), [(200, 100, 100), (200, 900, 120), (9, 900, 200)])

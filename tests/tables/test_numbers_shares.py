@@ -56,7 +56,7 @@ def test_what_marks_a_hidden_label(told, cells, hidden):
 
 def test_marks_that_mean_nothing_are_refused():
     for option in ("many", "empty,many", "-1,many"):
-        with pytest.raises(TableError, match=r"'many' must be auto, empty, zero, none or a number, or a word"):
+        with pytest.raises(TableError, match=r"'many' must be auto, empty, zero, unknown, none or a number, or a word"):
             Marks.parse(option, "t.csv", columns_of(GAPS))
     with pytest.raises(TableError, match="empty cells in label column 'c'"):
         Marks.parse("none", "t.csv", columns_of(GAPS))

@@ -90,6 +90,8 @@ def _hidden(columns: list[Column], plan: Plan | None) -> str:
         return ""
     labels = set(plan.roles.labels)
     has_gaps = any(column.n_missing for column in columns if column.name in labels)
+    if plan.marks.unknown:
+        return "nobody knows which zeros are hidden: each is weighed"
     return "zeros are hidden" if plan.marks.zeros else "empty cells are hidden" if has_gaps else "no label is hidden"
 
 

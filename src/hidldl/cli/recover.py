@@ -79,7 +79,7 @@ def table_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--as", "unit", type=click.Choice(["shares", "percent"]),
                      help="The unit of the result; that of the table by default."),
         click.option("--full-precision", is_flag=True, help="Write all digits, not six."),
-        click.option("--flags", is_flag=True, help="Also columns that say which cells were hidden."),
+        click.option("--flags", is_flag=True, help="Also columns that say which cells were hidden, or how likely."),
         click.option("--jobs", type=int, default=-1, show_default=True, help="Threads; -1 is every core."),
         click.option("--progress", type=click.Choice(PROGRESS), default="auto", show_default=True),
         click.option("--quiet", "-q", is_flag=True, help="Do not print what was guessed and done."),
@@ -98,7 +98,8 @@ def table_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--no-id", is_flag=True, help="No column names the rows.")
 @click.option("--name", help="What to call the table in messages and in the report.")
 @click.option("--hidden", default="auto", show_default=True,
-              help="What marks a hidden label: empty, zero, none, a number, a word, or several by commas.")  # fmt: skip
+              help="What marks a hidden label: empty, zero, none, a number, a word, or several by commas; unknown if "
+              "zeros may be hidden or true, the default for tables with zeros and no empty cells.")  # fmt: skip
 @click.option("--normalise", is_flag=True, help="Divide each row by its sum: its cells are counts or amounts.")
 @click.option("--method", type=click.Choice(method_names()), default="bayes", show_default=True)
 @click.option("--set", "parameters", multiple=True, callback=_parameters, metavar="NAME=VALUE",

@@ -130,6 +130,8 @@ def _sentence(summary: "Summary") -> str:
     n_rows, n_labels = summary.n_rows, len(summary.label_names)
     size = f"{n_rows:,} row{'s' * (n_rows > 1)}, {n_labels} labels"
     hidden, mass = int(summary.hidden_counts.sum()) / (n_rows * n_labels), float(summary.hidden_mass.sum())
+    if summary.rows.hidden is not None:
+        return f"{size}: {hidden:.0%} of the cells are 0 or empty; what was overlooked holds {mass:.0%} of the shares."
     return f"{size}: {hidden:.0%} of the cells were hidden and hold {mass:.0%} of the shares."
 
 

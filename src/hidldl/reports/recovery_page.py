@@ -39,7 +39,8 @@ class Facts:
     """How a table was recovered: what the page says beside the figures.
 
     ``notes`` are the guesses and decisions; ``level`` is that of the intervals, if there are any; ``kinds`` says what
-    is special about each kind of rows, if there is more than one.
+    is special about each kind of rows, if there is more than one; ``rates`` are how often each label is overlooked and
+    the standard errors of that, where nobody knew which zeros are hidden.
     """
 
     source: str
@@ -50,6 +51,7 @@ class Facts:
     notes: Sequence[str] = ()
     level: float | None = None
     kinds: Sequence[str] = ()
+    rates: Sequence[tuple[float, float]] | None = None
     selection: Selection | None = None
     history: Mapping[str, FloatArray] | None = field(default=None)
     converged: bool | None = None
@@ -88,8 +90,10 @@ def recovery_page(summary: Summary, facts: Facts) -> str:
             labels=labels,
             mass=float(summary.hidden_mass.sum()),
             overall=_overall(summary),
-            label_rows=_label_rows(summary, labels),
-            together=hidden_together(summary, labels),
+            label_rows=_label_rows(summary, labels, facts.rates),
+            overlooked=None if facts.rates is None else float(np.mean([rate for rate, _ in facts.rates])),
+            # Zeros that may be true say little about what is overlooked together.
+            together=hidden_together(summary, labels) if facts.rates is None else None,
             again=again,
             groups=_groups(summary.reannotation),
             picker=_picker(picker_rows, labels, digits)
@@ -132,7 +136,9 @@ def _typical_half_width(rows: SampledRows) -> float | None:
     return float(np.median(widths)) / 2 if len(widths) else None
 
 
-def _label_rows(summary: Summary, labels: Sequence[str]) -> list[dict[str, Any]]:
+def _label_rows(
+    summary: Summary, labels: Sequence[str], rates: Sequence[tuple[float, float]] | None
+) -> list[dict[str, Any]]:
     """One row per label, none if nothing was hidden."""
     if not summary.hidden_counts.any():
         return []
@@ -143,6 +149,7 @@ def _label_rows(summary: Summary, labels: Sequence[str]) -> list[dict[str, Any]]
         {
             "name": labels[j],
             "hidden": summary.hidden_counts[j] / summary.n_rows,
+            "rate": None if rates is None else rates[j],
             "mass": summary.hidden_mass[j],
             "mean_when_hidden": None if np.isnan(summary.mean_when_hidden[j]) else summary.mean_when_hidden[j],
             "handed_in": summary.mean_handed_in[j],
@@ -223,6 +230,7 @@ def _picker(rows: SampledRows, labels: Sequence[str], digits: int) -> dict[str, 
     )
     columns.append(units(rows.distributions))
     columns.append([None] * len(rows) if rows.kinds is None else _likely_kinds(rows.kinds))
+    columns.append([None] * len(rows) if rows.hidden is None else units(rows.hidden, 0))
     if rows.low is not None and rows.high is not None:
         columns += [units(rows.low), units(rows.high)]
     return {"labels": list(labels), "digits": digits, "rows": [list(row) for row in zip(*columns, strict=True)]}

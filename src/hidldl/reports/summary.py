@@ -38,6 +38,8 @@ class SampledRows:
     high: FloatArray | None = None
     kinds: FloatArray | None = None
     """How likely the rows are of each kind, where there is more than one."""
+    hidden: FloatArray | None = None
+    """How likely each share was overlooked, where zeros may be hidden or true."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -181,6 +183,7 @@ class Summarizer:
         high: Any = None,
         groups: Any = None,
         kinds: Any = None,
+        hidden: Any = None,
     ) -> None:
         """Add the next rows of the table.
 
@@ -196,6 +199,8 @@ class Summarizer:
             The group of each row, such as its annotator or source; for every chunk or for none.
         kinds : array of shape (k, kinds), optional
             How likely each row is of each kind; for every chunk or for none.
+        hidden : array of shape (k, m), optional
+            How likely each share was overlooked, where zeros may be hidden or true; for every chunk or for none.
         """
         seen = np.asarray(observed, bool)
         self._check_shape(seen, "observed", len(names))
@@ -212,7 +217,8 @@ class Summarizer:
         numbers = np.arange(self._n_rows + 1, self._n_rows + len(names) + 1)
         self._n_rows += len(names)
         in_sample = np.ones(len(names), bool)
-        chunk = SampledRows(tuple(names), numbers, handed_in, seen, D, mass, uncertainty, in_sample, low, high, kinds)
+        shares = (handed_in, seen, D, mass, uncertainty)
+        chunk = SampledRows(tuple(names), numbers, *shares, in_sample, low, high, kinds, hidden)
         self._keep(chunk, self._rng.random(len(names)))
 
     def finish(self) -> Summary:

@@ -1,7 +1,7 @@
 """Rows of a table as numbers: label cells as shares, and features without gaps."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -9,11 +9,11 @@ import pandas as pd
 
 from hidldl.arrays import BoolArray, FloatArray
 from hidldl.base import Recoverer
-from hidldl.errors import Note, Remedy, TableError
-from hidldl.tables.columns import MISSING, Column
-from hidldl.tables.sources import quoted, quoted_list
+from hidldl.errors import Remedy, TableError
+from hidldl.tables.columns import Column
+from hidldl.tables.marks import Marks
+from hidldl.tables.sources import quoted
 
-MARKS = ("auto", "empty", "zero", "none")
 MOST_DECIMALS = 6
 """Numbers with more decimals are as good as exact."""
 
@@ -45,95 +45,6 @@ def _sums_to(whole: float, sums: FloatArray, decimals: int, n_labels: int) -> Bo
     return np.asarray(np.abs(sums - whole) <= tolerance(decimals, n_labels) + 1e-9 * whole)
 
 
-@dataclass(frozen=True)
-class Marks:
-    """What marks a hidden label: empty cells, zeros, numbers or words; an empty cell is never anything else.
-
-    Words are taken as empty cells when a table is read (`hidldl.tables.reading.Table.read_as_missing`), since a column
-    with other words is no column of numbers.
-    """
-
-    zeros: bool = False
-    numbers: tuple[float, ...] = ()
-    words: tuple[str, ...] = ()
-
-    @staticmethod
-    def words_in(given: str) -> tuple[str, ...]:
-        """The words in what the user says: for reading, before anything is known about the columns.
-
-        Examples
-        --------
-        >>> from hidldl.tables.numbers import Marks
-        >>> Marks.words_in("empty,?,-9")
-        ('?',)
-        """
-        words = (part for part in _parts(given) if part not in MARKS and part not in MISSING)
-        return tuple(word for word in words if _number(word) is None)
-
-    @staticmethod
-    def numbers_in(given: str) -> tuple[float, ...]:
-        """The numbers in what the user says."""
-        return tuple(number for part in _parts(given) if (number := _number(part)) is not None)
-
-    @classmethod
-    def parse(cls, given: str, table: str, labels: Sequence[Column]) -> tuple["Marks", str]:
-        """From what the user said, or from what the columns hold, with a sentence about it."""
-        has_gaps = any(column.n_missing for column in labels)
-        if given == "auto":
-            zeros = not has_gaps and any(column.n_zero for column in labels)
-            return cls(zeros=zeros), _note_on_auto(has_gaps, zeros, _words(labels))
-        parts = _parts(given)
-        if "none" in parts and has_gaps:
-            gap = next(column.name for column in labels if column.n_missing)
-            raise TableError(
-                f"{table} has empty cells in label column {quoted(gap)}, which are hidden labels; fill them, or do not "
-                "say that none is hidden."
-            )
-        words = cls.words_in(given)
-        present = {word.casefold() for word in _words(labels)}
-        absent = [word for word in words if word.casefold() not in present]
-        if absent:
-            raise TableError(
-                f"the mark {quoted(absent[0])} must be auto, empty, zero, none or a number, or a word that stands in "
-                f"label columns of {table} beside numbers."
-            )
-        return cls("zero" in parts, cls.numbers_in(given), words), f"hidden labels are marked by: {given}"
-
-    def __call__(self, cells: FloatArray) -> BoolArray:
-        """True where a label is observed."""
-        hidden = np.isnan(cells)
-        for value in (*((0.0,) if self.zeros else ()), *self.numbers):
-            hidden |= cells == value
-        return ~hidden
-
-
-def _parts(given: str) -> list[str]:
-    return [part.strip() for part in given.split(",")]
-
-
-def _number(part: str) -> float | None:
-    try:
-        number = float(part)
-    except ValueError:
-        return None
-    return number if np.isfinite(number) else None
-
-
-def _words(labels: Sequence[Column]) -> list[str]:
-    """The words that stand for empty cells."""
-    return sorted({word for column in labels for word in column.words})
-
-
-def _note_on_auto(has_gaps: bool, zeros: bool, words: Sequence[str]) -> str:
-    if has_gaps:
-        which = f"empty label cells and those with {quoted_list(words, 3)}" if words else "empty label cells"
-        return Note(f"{which} are hidden labels, zeros are true zeros", Remedy("hidden=empty,zero", "if they are not"))
-    if zeros:
-        true_zeros = Remedy("hidden=none", "if they are true zeros")
-        return Note("no label cell is empty, so zeros are taken as hidden labels", true_zeros)
-    return "no label is hidden"
-
-
 @dataclass
 class Shares:
     """The shares in the label columns of a table, checked chunk by chunk."""
@@ -160,6 +71,12 @@ class Shares:
         self.seen = self.seen | np.asarray(observed.any(axis=0))
         sums = given.sum(axis=1, keepdims=True)
         return np.divide(given, sums, out=np.zeros_like(given), where=sums > 0), observed
+
+    def doubts(self, rows: pd.DataFrame) -> BoolArray | None:
+        """Which zeros may be hidden or true; None if nobody doubts them."""
+        if not self.marks.unknown:
+            return None
+        return self.marks.doubts(rows.reindex(columns=list(self.labels)).to_numpy(float))
 
     def totals(self, rows: pd.DataFrame) -> FloatArray:
         """The sum of each row's cells."""
@@ -216,10 +133,10 @@ class Shares:
 
 
 def understand_labels(
-    hidden: str, normalise: bool, table: str, labels: Sequence[Column], first_rows: pd.DataFrame
+    hidden: str, normalise: bool, table: str, labels: Sequence[Column], first_rows: pd.DataFrame, can_tell: bool = False
 ) -> tuple[Marks, bool, list[str]]:
     """What marks a hidden label, whether rows are divided by their sums, and notes on both."""
-    marks, note = Marks.parse(hidden, table, labels)
+    marks, note = Marks.parse(hidden, table, labels, can_tell)
     if normalise:
         return marks, True, [note, "rows are divided by their sums"]
     amounts, note_on_amounts = are_amounts(labels, first_rows, marks)
@@ -347,6 +264,13 @@ class Part:
     """Which rows have an observed label."""
     votes: FloatArray | None = None
     """How many votes the shares of each row are made of, where cells are counts."""
+    doubts: BoolArray | None = None
+    """Which zeros may be hidden or true."""
+
+    @property
+    def mask(self) -> Any:
+        """What is observed, NaN where nobody knows."""
+        return self.observed if self.doubts is None else np.where(self.doubts, np.nan, self.observed)
 
     def votes_for(self, model: Recoverer, at: Any = slice(None)) -> dict[str, Any]:
         """The argument ``votes`` of a model that uses them, for some of the rows."""
@@ -356,7 +280,7 @@ class Part:
         """The rows in pieces of at most so many, with where they are."""
         for start in range(0, len(self.X), size):
             at = slice(start, start + size)
-            arrays = (self.numbers, self.names, self.X, self.D_obs, self.observed, self.has_labels, self.votes)
+            arrays = (getattr(self, field.name) for field in fields(self))
             pieces: list[Any] = [None if array is None else array[at] for array in arrays]
             yield at, Part(*pieces)
 
@@ -392,4 +316,5 @@ class NumberReader:
         names = None if self.row_names is None else rows[self.row_names].fillna("").to_numpy(object)
         has_labels = np.asarray(observed.any(axis=1))
         votes = self.shares.totals(rows) if self.counts else None
-        return Part(rows.index.to_numpy(), names, self.encoding(rows), D_obs, observed, has_labels, votes)
+        doubts = self.shares.doubts(rows)
+        return Part(rows.index.to_numpy(), names, self.encoding(rows), D_obs, observed, has_labels, votes, doubts)

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import pandas as pd
 
 from hidldl.errors import Note, Remedy, TableError
+from hidldl.methods import find_method
 from hidldl.tables.columns import MOST_DISTINCT, Column, why_not_a_number
 from hidldl.tables.guessing import (
     MOST_CATEGORIES,
@@ -19,7 +20,8 @@ from hidldl.tables.guessing import (
     is_id,
     name_of_total_row,
 )
-from hidldl.tables.numbers import Marks, understand_labels
+from hidldl.tables.marks import Marks
+from hidldl.tables.numbers import understand_labels
 from hidldl.tables.reading import Table
 from hidldl.tables.readings import Guess, Reading
 from hidldl.tables.sources import quoted, quoted_list
@@ -107,7 +109,9 @@ class Plan:
             marks=Marks.numbers_in(options.hidden),
         )
         labels = [column for column in columns if column.name in roles.labels]
-        marks, normalise, notes = understand_labels(options.hidden, options.normalise, table.name, labels, first)
+        can_tell = find_method(options.method).tells_zeros
+        said = options.hidden, options.normalise
+        marks, normalise, notes = understand_labels(*said, table.name, labels, first, can_tell)
         return cls(roles, marks, normalise, (*table.notes, *roles.notes, *notes))
 
 

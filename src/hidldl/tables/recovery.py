@@ -19,7 +19,7 @@ import pandas as pd
 from hidldl.arrays import BoolArray
 from hidldl.base import Recoverer
 from hidldl.errors import Remedy, TableError
-from hidldl.methods import make_recoverer
+from hidldl.methods import find_method, make_recoverer
 from hidldl.progress import Progress, share_of, silent
 from hidldl.tables.numbers import NumberReader, Part, Shares
 from hidldl.tables.planning import Options, Plan
@@ -71,8 +71,9 @@ def recover_table(
     id : str or False, optional
         The column that names the rows, or False if none does; guessed by default.
     hidden : str, default="auto"
-        What marks a hidden label: "empty", "zero", "none", a number, a word, or several by commas. By default empty
-        cells do, and zeros where no cell is empty.
+        What marks a hidden label: "empty", "zero", "none", a number, a word, or several by commas; "unknown" if zeros
+        may be hidden or true. By default empty cells do, and where no cell is empty zeros are unknown, or hidden for
+        methods that cannot tell.
     normalise : bool, default=False
         Divide each row by its sum: its cells are counts or amounts. Percentages and counts are recognised without it.
     method : str, default="bayes"
@@ -174,7 +175,8 @@ def understand(
         table, *columns, shown=shown, features=None if features_from is None else as_table(features_from)
     )
     # A label that could be chosen and got no vote is a true zero; nobody knows that where it is not told.
-    hidden = ("empty" if shown else "empty,zero") if options.hidden == "auto" else options.hidden
+    zeros = "unknown" if find_method(options.method).tells_zeros else "zero"
+    hidden = ("empty" if shown else f"empty,{zeros}") if options.hidden == "auto" else options.hidden
     counted = replace(options, labels=list(votes.labels), row_names=votes.item, normalise=True, hidden=hidden)
     return table_of(votes.frame, table.name), counted, votes.notes
 
@@ -293,7 +295,7 @@ def _fit(model: Recoverer, part: Part, name: str, progress: Progress) -> None:
     fitted = part.has_labels
     try:
         votes = part.votes_for(model, fitted)
-        model.fit(part.X[fitted], part.D_obs[fitted], observed=part.observed[fitted], **votes)
+        model.fit(part.X[fitted], part.D_obs[fitted], observed=part.mask[fitted], **votes)
     except ValueError as error:
         raise TableError(f"{name}: {error}") from error
     finally:

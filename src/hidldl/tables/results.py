@@ -137,7 +137,10 @@ class RecoveredTable:
     def pieces(
         self, progress: Progress = silent, level: float | None = None, with_kinds: bool = False
     ) -> Iterator[RecoveredRows]:
-        """The recovered rows, in the order of the table; with intervals of a level, and with kinds, if asked for."""
+        """The recovered rows, in the order of the table; with intervals of a level, and with kinds, if asked for.
+
+        Where zeros may be hidden or true, also with how likely they are hidden.
+        """
         n_rows = self.table.n_rows if self.whole is None else len(self.whole.X)
         done = 0
         for part, D, as_read in self._completed():
@@ -147,9 +150,11 @@ class RecoveredTable:
             bounds: tuple[Any, ...] = ()
             votes = part.votes_for(self.model)
             if level is not None:
-                bounds = self.model.intervals(level, X=part.X, D_obs=part.D_obs, observed=part.observed, **votes)
-            kinds = self.model.predict_kinds(part.X, part.D_obs, part.observed, **votes) if with_kinds else None
-            yield RecoveredRows(part.numbers, part.names, part.D_obs, part.observed, D, as_read, kinds, *bounds)
+                bounds = self.model.intervals(level, X=part.X, D_obs=part.D_obs, observed=part.mask, **votes)
+            labels = (part.X, part.D_obs, part.mask)
+            kinds = self.model.predict_kinds(*labels, **votes) if with_kinds else None
+            hidden = None if part.doubts is None else self.model.predict_hidden(*labels, **votes)
+            yield RecoveredRows(part.numbers, part.names, part.D_obs, part.observed, D, as_read, kinds, hidden, *bounds)
 
     def _completed(self) -> Iterator[tuple[Part, FloatArray, pd.DataFrame]]:
         if self.whole is None or self.rows is None:
@@ -157,7 +162,7 @@ class RecoveredTable:
                 rows = chunk.drop(self.faults.index.intersection(chunk.index))
                 part = self.reader(rows)
                 votes = part.votes_for(self.model)
-                yield part, np.asarray(self.model.predict(part.X, part.D_obs, part.observed, **votes)), rows
+                yield part, np.asarray(self.model.predict(part.X, part.D_obs, part.mask, **votes)), rows
             return
         fitted = self.whole.has_labels
         D = np.empty_like(self.whole.D_obs)
@@ -262,7 +267,7 @@ class RecoveredTable:
             for rows in self.pieces(progress, level, with_kinds=report is not None and bool(self._kinds())):
                 if writer is not None:
                     writer.write(rows.frame(layout))
-                more = (rows.low, rows.high, self._groups(rows, group), rows.kinds)
+                more = (rows.low, rows.high, self._groups(rows, group), rows.kinds, rows.hidden)
                 summarizer.add(rows.row_names, rows.D_obs, rows.observed, rows.distributions, *more)
             summary = summarizer.finish()
             for path, table in (
@@ -293,6 +298,13 @@ class RecoveredTable:
     def _kinds(self) -> list[str]:
         return self.model.describe_kinds(self.plan.roles.labels)
 
+    def _rates(self) -> list[tuple[float, float]] | None:
+        """How often each label is overlooked, and the standard error, where that had to be inferred."""
+        if not self.plan.marks.unknown or not self.model.can_tell_zeros:
+            return None
+        rates, errors = (getattr(self.model, name) for name in ("hidden_rate_", "hidden_rate_error_"))
+        return list(zip(np.asarray(rates).tolist(), np.asarray(errors).tolist(), strict=True))
+
     def _facts(self, command: str, seconds: float) -> Facts:
         return Facts(
             source=self.table.name,
@@ -304,6 +316,7 @@ class RecoveredTable:
             notes=[getattr(note, "text", note) for note in self.notes],
             level=self.level,
             kinds=self._kinds(),
+            rates=self._rates(),
             selection=getattr(self.model, "selection_", None),
             history=getattr(self.model, "history_", None),
             converged=getattr(self.model, "converged_", None),

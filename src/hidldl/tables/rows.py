@@ -43,6 +43,8 @@ class RecoveredRows:
     """The rows as they came, with the columns that are neither labels nor names."""
     kinds: FloatArray | None = None
     """How likely the rows are of each kind, where there is more than one."""
+    hidden: FloatArray | None = None
+    """How likely each share was overlooked, where zeros may be hidden or true."""
     low: FloatArray | None = None
     high: FloatArray | None = None
     mass_low: FloatArray | None = None
@@ -88,7 +90,10 @@ class RecoveredRows:
         columns[_free("hidden_mass", taken)] = _scaled(np.where(self.observed, 0, shares).sum(axis=1), scale, digits)
         if layout.flags:
             for j, label in enumerate(layout.labels):
-                columns[_free(f"{label}_was_hidden", taken)] = ~self.observed[:, j]
+                if self.hidden is None:
+                    columns[_free(f"{label}_was_hidden", taken)] = ~self.observed[:, j]
+                else:
+                    columns[_free(f"{label}_hidden_probability", taken)] = self.hidden[:, j].round(3)
         parts = [pd.DataFrame(columns)]
         if self.low is not None and layout.bounds:
             bounds = self.bounds(layout.labels, lambda name: _free(name, taken))

@@ -12,7 +12,7 @@
 
   // Shares are whole numbers of the smallest unit that is shown, masses of a tenth of a percent: nothing is rounded twice.
   const { labels, digits, rows: table, n_rows: size, first, kinds } = JSON.parse(at("rows-data").textContent);
-  const rows = table.map(([number, name, mass, handedIn, recovered, kind, low, high]) => ({ number, name, mass, handedIn, recovered, kind, low, high }));
+  const rows = table.map(([number, name, mass, handedIn, recovered, kind, doubt, low, high]) => ({ number, name, mass, handedIn, recovered, kind, doubt, low, high }));
   const search = at("search"), list = at("list"), order = at("order"), body = at("row-table").tBodies[0];
   const percent = (units, places = digits) => (units / 10 ** digits).toFixed(places) + "\u00a0%";
   const whole = 10 ** (digits + 2);
@@ -45,10 +45,16 @@
     return pair;
   }
 
+  function hiddenText(row, j) {
+    const chance = row.doubt === null ? 100 : row.doubt[j];
+    if (chance === 100) return "? hidden";
+    return chance >= 50 ? `0, probably overlooked (${chance}\u00a0%)` : `0, probably true (overlooked: ${chance}\u00a0%)`;
+  }
+
   function line(row, j, scale) {
     const hidden = row.handedIn[j] === null;
     const name = element("th", { scope: "row" }, element("bdi", { className: "name", title: labels[j] }, labels[j]));
-    const handedIn = hidden ? element("span", { className: "flag-text" }, "? hidden") : percent(row.handedIn[j]);
+    const handedIn = hidden ? element("span", { className: "flag-text" }, hiddenText(row, j)) : percent(row.handedIn[j]);
     const recovered = element("td", {}, percent(row.recovered[j]));
     if (row.low) recovered.append(element("small", {}, percent(row.low[j]).replace("\u00a0%", "") + "–" + percent(row.high[j])));
     return element("tr", {}, name, element("td", { className: "bars" }, bars(row, j, scale)), element("td", {}, handedIn), recovered);
@@ -58,9 +64,11 @@
     shown = row;
     const scale = Math.min(whole, whole / 20 * Math.ceil(Math.max(1, ...row.recovered, ...row.handedIn, ...(row.high ?? [])) / (whole / 20)));
     const hidden = row.handedIn.filter(share => share === null).length;
+    const inDoubt = row.doubt !== null && row.doubt.some(chance => chance > 0 && chance < 100);
     at("row-name").textContent = titled(row);
     at("row-text").textContent = `Row ${row.number.toLocaleString("en")}: ` + (hidden === labels.length
       ? "no label was seen, so all shares are predicted."
+      : inDoubt ? `${hidden} of ${labels.length} labels ${hidden === 1 ? "is" : "are"} 0 or empty, of which about ${(row.doubt.reduce((sum, chance) => sum + chance, 0) / 100).toFixed(1)} ${hidden === 1 ? "was" : "were"} overlooked and hold ${tenths(row.mass)} on average.`
       : hidden ? `${hidden} of ${labels.length} labels ${hidden === 1 ? "was" : "were"} hidden and ${hidden === 1 ? "holds" : "hold"} ${tenths(row.mass)}; what was seen is really ${tenths(1000 - row.mass)} of the row.`
       : "nothing was hidden.") + (row.kind ? ` Of kind ${row.kind[0]} of ${kinds.length}, ${kinds[row.kind[0] - 1]} (${row.kind[1]}\u00a0% likely).` : "");
     at("row-scale").textContent = "bars from 0 to " + percent(scale, 0);
