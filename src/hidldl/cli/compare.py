@@ -16,7 +16,8 @@ import click
 @click.option("--id", "--index", "index", help="The column that names the rows.")
 @click.option("--rate", type=click.FloatRange(0, 1), default=0.5, show_default=True, help="Share of labels to hide.")
 @click.option("--measure", default="chebyshev", show_default=True, help="What is printed; the page has them all.")
-@click.option("--setting", type=click.Choice(["recovery", "predictive"]), default="recovery", show_default=True)
+@click.option("--setting", type=click.Choice(["recovery", "predictive", "unaware"]), default="recovery",
+              show_default=True, help="unaware: also without a mask, and with an inferred one.")  # fmt: skip
 @click.option("--repetitions", type=click.IntRange(1), default=5, show_default=True)
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
 @click.option(
@@ -33,7 +34,7 @@ def compare(
     index: str | None,
     rate: float,
     measure: str,
-    setting: Literal["recovery", "predictive"],
+    setting: Literal["recovery", "predictive", "unaware"],
     repetitions: int,
     jobs: int,
     output: Path,

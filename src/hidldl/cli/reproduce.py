@@ -22,7 +22,8 @@ QUICK_WITHOUT = "Movie"
 
 
 @click.command()
-@click.option("--table", "tables", type=click.Choice(TABLE_NUMBERS), multiple=True, help="A table; may be repeated.")
+@click.option("--table", "tables", type=click.Choice((*TABLE_NUMBERS, "U")), multiple=True,
+              help="A table; may be repeated. U is not the paper's: its methods without a mask.")  # fmt: skip
 @click.option(
     "--figure", "figures", type=click.Choice(FIGURE_NUMBERS), multiple=True, help="A figure; may be repeated."
 )

@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +61,9 @@ def compare(
         The folder to write to.
     rate : float, default=0.5
         Share of labels to hide.
-    setting : {"recovery", "predictive"}
-        Compare recovered rows, or predictions for new rows after recovery.
+    setting : {"recovery", "predictive", "unaware"}
+        Compare recovered rows, or predictions for new rows after recovery. "unaware" compares recovered rows with the
+        mask known, with every zero taken for hidden, and with the mask inferred: nobody knows it of a real table.
     measure : str, default="chebyshev"
         The measure of the files, one of ``MEASURES``.
     repetitions : int, default=5
@@ -85,13 +87,13 @@ def compare(
     >>> result.comparisons["chebyshev"].means  # doctest: +SKIP
     """
     check_report_extra()
-    check_choice(setting, "setting", ("recovery", "predictive"))
+    check_choice(setting, "setting", ("recovery", "predictive", "unaware"))
     check_choice(measure, "measure", tuple(MEASURES))
     _check_complete(data)
     folder = Path(output)
     # Results belong to the content: a dataset that changed is another one.
     name = f"{data.name} {_digest(data)}"
-    contenders = (*METHODS, *registered_contenders())
+    contenders = tuple(chain.from_iterable(each.for_setting(setting) for each in (*METHODS, *registered_contenders())))
     experiment = Experiment("compare", setting, (name,), (rate,), contenders, repetitions)
     store = Store(folder / "results.sqlite")
     run([experiment], store, n_jobs=n_jobs, data=data, progress=progress)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,14 @@ class PaperTable:
         chosen = _available(self.datasets, datasets, with_registered=is_comparison)
         contenders = (*self.contenders, *registered_contenders()) if is_comparison else self.contenders
         return tuple(
-            Experiment(f"Table {self.number}", setting, chosen, (self.rate,), contenders, repetitions)
+            Experiment(
+                f"Table {self.number}",
+                setting,
+                chosen,
+                (self.rate,),
+                tuple(chain.from_iterable(each.for_setting(setting) for each in contenders)),
+                repetitions,
+            )
             for setting in self.settings
         )
 
@@ -90,9 +98,11 @@ TABLES: dict[str, PaperTable] = {
         PaperTable("A4", "Chebyshev, prediction, 50 % hidden", ("predictive",), ("chebyshev",), 0.5, METHODS),
         PaperTable("A5", "Clark, prediction, 80 % hidden", ("predictive",), ("clark",), 0.8, METHODS),
         PaperTable("A6", "Ablations, 80 % hidden", ("recovery", "predictive"), _BOTH, 0.8, ABLATIONS, _ABLATED_80),
+        PaperTable("U", "Chebyshev, mask known or not, 50 % hidden", ("unaware",), ("chebyshev",), 0.5, METHODS),
     )
 }
-"""The paper's result tables by number."""
+"""The paper's result tables by number, and one that it does not have: "U", for tables without a mask."""
+PAPER_TABLES = tuple(number for number in TABLES if number != "U")
 
 RATES = (0.4, 0.5, 0.6, 0.7, 0.8)
 

@@ -8,16 +8,19 @@ repetition only, so that adding a contender changes no other result.
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Literal
 
+from hidldl.base import Recoverer
 from hidldl.datasets.dataset import Dataset
 from hidldl.datasets.loading import load_dataset
 from hidldl.experiments.code_version import code_version
 from hidldl.methods import Method, registered_methods
 
-Setting = Literal["recovery", "predictive"]
+Setting = Literal["recovery", "predictive", "unaware"]
+"""Recovered rows, predictions for new rows, and recovered rows of tables without a mask."""
+Mask = Literal["known", "hidden", "inferred"]
 ScoredRows = Literal["raw", "public", "relative"]
 
 _registered_datasets: dict[str, Callable[[], Dataset]] = {}
@@ -44,6 +47,8 @@ class Contender:
         Also record how many hidden shares and hidden masses lie in their intervals of this level.
     predicts : bool
         In the predictive setting, predict with the model itself, not with a learner of its recovered rows.
+    mask : {"known", "hidden", "inferred"}
+        Which mask it gets: the true one, one in which every zero is hidden, or what can be inferred without any.
     """
 
     title: str
@@ -53,6 +58,7 @@ class Contender:
     rows: ScoredRows = "raw"
     interval_level: float | None = None
     predicts: bool = False
+    mask: Mask = "known"
 
     @classmethod
     def of(cls, title: str, estimator: Any, alphas: tuple[float, ...] = (), **options: Any) -> "Contender":
@@ -64,6 +70,13 @@ class Contender:
     def of_method(cls, method: Method) -> "Contender":
         """A method of the registry, as its author registered it."""
         return cls.of(method.title, method.kind(**method.parameters), method.alphas)
+
+    def for_setting(self, setting: Setting) -> "tuple[Contender, ...]":
+        """The contender as it takes part in a setting: once, or with each mask where nobody knows the true one."""
+        if setting != "unaware" or not issubclass(self.kind, Recoverer):
+            return (self,)
+        all_hidden = replace(self, title=f"{self.title}, zeros hidden", mask="hidden")
+        return self, all_hidden, replace(self, title=f"{self.title}, mask inferred", mask="inferred")
 
     def make(self, seed: int) -> Any:
         """The estimator, seeded where it draws random numbers."""
@@ -78,6 +91,7 @@ class Contender:
                 "kind": f"{self.kind.__module__}.{self.kind.__qualname__}",
                 "parameters": [[name, repr(value)] for name, value in self.parameters],
                 "alphas": list(self.alphas),
+                "mask": self.mask,
             }
         )
 
@@ -128,6 +142,8 @@ class Evaluation:
         shared = ["hidldl.hiding", "hidldl.metrics"]
         if condition.setting == "predictive" and not self.contender.predicts:
             shared.append("hidldl.learners.sabfgs")
+        if self.contender.mask == "inferred":
+            shared.append("hidldl.recovery.inferring")
         code = [self.contender.code(), *map(code_version, shared)]
         return hashlib.sha256(json.dumps([parts, self.contender.description(), code]).encode()).hexdigest()
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from hidldl.experiments.figure_data import residuals, typical_row
-from hidldl.experiments.paper import FIGURES, OURS, TABLES, PaperFigure, PaperTable, published_results
+from hidldl.experiments.paper import FIGURES, OURS, PAPER_TABLES, TABLES, PaperFigure, PaperTable, published_results
 from hidldl.experiments.protocol import Experiment
 from hidldl.experiments.runner import run
 from hidldl.experiments.store import Store
@@ -80,7 +80,7 @@ def draw(number: str, store: Store, repetitions: int, datasets: tuple[str, ...] 
 def reproduce(
     output: str | Path,
     *,
-    tables: Sequence[str] = tuple(TABLES),
+    tables: Sequence[str] = PAPER_TABLES,
     figures: Sequence[str] = ALL_FIGURES,
     datasets: Sequence[str] | None = None,
     repetitions: int = 5,
@@ -100,7 +100,8 @@ def reproduce(
         The folder to write to.
     tables, figures : sequences of str
         Numbers of the paper's tables ("1", "2", "3", "A2" ... "A6") and figures ("2", "3", "A1", "A2", and
-        "residuals"); all by default.
+        "residuals"); all by default. Table "U" is ours: every method with the mask, with every zero taken for hidden,
+        and with the mask inferred.
     datasets : sequence of str, optional
         Names of the datasets; all that are on this machine by default.
     repetitions : int, default=5

@@ -5,7 +5,7 @@ import traceback
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -18,12 +18,13 @@ from threadpoolctl import threadpool_limits
 from hidldl.arrays import BoolArray, FloatArray
 from hidldl.base import Recoverer
 from hidldl.datasets.dataset import Dataset
-from hidldl.experiments.protocol import Condition, Contender, Evaluation, Experiment, dataset_loader
+from hidldl.experiments.protocol import Condition, Contender, Evaluation, Experiment, Mask, dataset_loader
 from hidldl.experiments.store import Result, Store
 from hidldl.hiding import hide_labels
 from hidldl.learners.sabfgs import SABFGS
 from hidldl.metrics import MEASURES, score
 from hidldl.progress import Progress, silent
+from hidldl.recovery.inferring import infer_observed
 
 TEST_SHARE = 0.2
 ROUNDING = 1e-12
@@ -98,16 +99,31 @@ class _Task:
     truth: FloatArray
     X_test: Any
     target: FloatArray
+    memory: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, condition: Condition, data: Dataset) -> "_Task":
         X, truth = np.asarray(data.features), np.asarray(data.distributions)
         D_obs, observed = hide_labels(truth, rate=condition.rate, random_state=condition.seed)
-        if condition.setting == "recovery":
+        if condition.setting != "predictive":
             return cls(X, D_obs, observed, truth, X, truth)
         order = np.random.default_rng(condition.seed).permutation(len(X))
         test, train = np.split(order, [round(TEST_SHARE * len(X))])
         return cls(X[train], D_obs[train], observed[train], truth[train], X[test], truth[test])
+
+    def mask(self, kind: Mask, can_tell: bool, seed: int) -> Any:
+        """The mask that a contender gets; one that can tell infers it itself."""
+        if kind == "known":
+            return self.observed
+        if kind == "hidden":
+            return self.D_obs > 0
+        return np.where(self.D_obs > 0, 1.0, np.nan) if can_tell else self._inferred(seed)
+
+    def _inferred(self, seed: int) -> Any:
+        """Inferred once for all contenders."""
+        if "mask" not in self.memory:
+            self.memory["mask"] = infer_observed(self.X, self.D_obs, random_state=seed).observed
+        return self.memory["mask"]
 
 
 @dataclass(frozen=True)
@@ -179,20 +195,21 @@ def _fit(contender: Contender, task: _Task, seed: int) -> _Fitted:
         model = estimator.fit(task.X, task.D_obs)
         predicted = model.predict(task.X)
         return _Fitted(model, predicted, predicted)
+    mask = task.mask(contender.mask, estimator.can_tell_zeros, seed)
     if not contender.alphas:
-        model = estimator.fit(task.X, task.D_obs, task.observed)
+        model = estimator.fit(task.X, task.D_obs, mask)
         return _Fitted(model, model.raw_distributions_, model.distributions_)
-    return min(_path(estimator, contender, task), key=lambda fit: MEASURES["chebyshev"](task.truth, fit.raw))
+    return min(_path(estimator, contender, task, mask), key=lambda fit: MEASURES["chebyshev"](task.truth, fit.raw))
 
 
-def _path(estimator: Recoverer, contender: Contender, task: _Task) -> Iterator[_Fitted]:
-    for model in estimator.alpha_path(contender.alphas, task.X, task.D_obs, task.observed):
+def _path(estimator: Recoverer, contender: Contender, task: _Task, mask: Any) -> Iterator[_Fitted]:
+    for model in estimator.alpha_path(contender.alphas, task.X, task.D_obs, mask):
         yield _Fitted(model, model.raw_distributions_, model.distributions_)
 
 
 def _scored_rows(contender: Contender, fitted: _Fitted, task: _Task, condition: Condition) -> FloatArray:
     """The rows of the contender that are compared with the truth."""
-    if condition.setting == "recovery":
+    if condition.setting != "predictive":
         return _recovered_rows(contender, fitted, task)
     if contender.predicts:
         return np.asarray(fitted.model.predict(task.X_test))
