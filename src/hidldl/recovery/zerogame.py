@@ -26,9 +26,9 @@ N_CELLS = 4
 """Cells of each row that are foretold, one at a time."""
 SINGLE_VOTES = 0.05
 """Such a part of the positive shares is the smallest, a single vote of the row, or rounding."""
-WEIGHT_OF_A_VOTE = 0.65
-"""A vote weighs less than an independent one would, since the model is not exact. The pattern of zeros could choose nu,
-but it is nearly flat in it, and its lowest value was not the best one in trials with known masks."""
+WEIGHTS_OF_A_VOTE = (0.45, 0.65)
+"""A vote weighs less than an independent one would, since the model is not exact. The pattern of zeros chooses between
+these; over a wider range it is nearly flat, and its lowest value was not the best one in trials with known masks."""
 FIRST_PRESENCE = 0.95
 PROOF = 2.0
 """True zeros must foretell the pattern better than none, by so many standard errors."""
@@ -132,7 +132,8 @@ class ZeroGame:
         game.presence, game.row_weights = fit.rows.presence, fit.rows.nu / chosen.choice.nu
 
     def _votes(self, choice: Choice) -> ZeroChoice:
-        """Shares of so many votes that the smallest of them is a single one."""
+        """Shares of so many votes that the smallest of them is a single one, with the weight that foretells zeros best."""
         shares = self.game.shares
         n_votes = min(1 / float(np.quantile(shares[shares > 0], SINGLE_VOTES)), FINEST)
-        return ZeroChoice(replace(choice, nu=WEIGHT_OF_A_VOTE * n_votes))
+        candidates = [ZeroChoice(replace(choice, nu=weight * n_votes)) for weight in WEIGHTS_OF_A_VOTE]
+        return min(candidates, key=lambda candidate: float(self.losses(candidate).mean()))

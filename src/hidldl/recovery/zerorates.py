@@ -14,7 +14,7 @@ import numpy as np
 
 from hidldl.arrays import BoolArray, FloatArray
 
-FIRST_RATE = 0.4
+FIRST_RATE = 0.05
 RATES = (1e-3, 0.999)
 TIE = 0.3
 """How strongly the rate of a label leans on that of all, in tables: a label that is nearly always 0 says little."""
