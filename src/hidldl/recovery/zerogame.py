@@ -132,7 +132,7 @@ class ZeroGame:
         game.presence, game.row_weights = fit.rows.presence, fit.rows.nu / chosen.choice.nu
 
     def _votes(self, choice: Choice) -> ZeroChoice:
-        """Shares of so many votes that the smallest of them is a single one, with the weight that foretells zeros best."""
+        """Shares of so many votes that the smallest is a single one, with the weight that foretells zeros best."""
         shares = self.game.shares
         n_votes = min(1 / float(np.quantile(shares[shares > 0], SINGLE_VOTES)), FINEST)
         candidates = [ZeroChoice(replace(choice, nu=weight * n_votes)) for weight in WEIGHTS_OF_A_VOTE]
