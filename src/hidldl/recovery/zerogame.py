@@ -26,7 +26,7 @@ N_CELLS = 4
 """Cells of each row that are foretold, one at a time."""
 SINGLE_VOTES = 0.05
 """Such a part of the positive shares is the smallest, a single vote of the row, or rounding."""
-WEIGHTS_OF_A_VOTE = (0.45, 0.65)
+WEIGHTS_OF_A_VOTE = (0.55, 0.65)
 """A vote weighs less than an independent one would, since the model is not exact. The pattern of zeros chooses between
 these; over a wider range it is nearly flat, and its lowest value was not the best one in trials with known masks."""
 FIRST_PRESENCE = 0.95
