@@ -30,7 +30,7 @@ MOST_ROWS = 2000
 """Larger tables are cut: the question is not one of size."""
 BINS = np.linspace(0, 1, 11)
 FEWEST_IN_BIN = 50
-AUDITED = (0, 20, 50, 100, 200)
+AUDITED = (0, 20, 100)
 TABLES = {
     "few votes": (5, 6, 1.0),
     "many votes": (30, 6, 1.0),

@@ -240,8 +240,12 @@ class BayesHidLDL(PosteriorRecoverer):
         self.covariance_ = self._model.estimates.covariance
         present = self._rows.presence > 0.5
         self._true_zeros = has_zeros(self._rows.shares, present)
-        self._game.presence = self._rows.presence[self._game.players]
-        self._game.row_weights = self._rows.nu[self._game.players] / self._choice.nu
+        if unknown is not None:
+            players = self._game.players
+            self._game.presence, self._game.row_weights = (
+                self._rows.presence[players],
+                self._rows.nu[players] / self._choice.nu,
+            )
         change = fit.history["change"][-1]
         self._record_convergence(fit.history, fit.converged, f"a round still changes {change:.2g}, tol is {self.tol:g}")
         if unknown is not None and self.zeros == AUTO and not self._has_mask:
