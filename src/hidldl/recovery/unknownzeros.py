@@ -2,7 +2,7 @@
 
 A zero that was overlooked with probability w is present in its row with weight 1 - w: the fit alternates between rounds
 of EM with these weights, and the weights given the model (``zerorates`` says how). That is deterministic, and a round
-costs little more than with a known mask; masks drawn anew in every round were both slower and worse. Results draw masks
+costs little more than with a known mask; masks drawn anew in every round would add noise and time. Results draw masks
 (``posterior``), so that they have the uncertainty of the masks too.
 """
 
