@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
-from provenance import write_markdown
+from provenance import show
 from quality import BAYES, DATASETS, ORACLE
 from scipy.special import softmax
 from threadpoolctl import threadpool_limits
@@ -303,10 +303,7 @@ def main() -> None:
     )
     parser.add_argument("--write", type=Path, help="also write the tables into this folder")
     arguments = parser.parse_args()
-    for name, text in parts[arguments.part](arguments).items():
-        print(f"{name}\n\n{text}\n")
-        if arguments.write:
-            write_markdown(arguments.write / name, text)
+    show(parts[arguments.part](arguments), arguments.write)
 
 
 if __name__ == "__main__":

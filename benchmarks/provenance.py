@@ -31,6 +31,14 @@ def write_markdown(path: Path, text: str) -> None:
     path.write_text(f"{text.rstrip()}\n\n*{provenance()}*\n", encoding="utf-8")
 
 
+def show(tables: dict[str, str], folder: Path | None) -> None:
+    """Print tables by their file names, and write them where a folder is named."""
+    for name, text in tables.items():
+        print(f"{name}\n\n{text}\n")
+        if folder:
+            write_markdown(folder / name, text)
+
+
 def _git(*arguments: str) -> str:
     result = subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=False)
     return result.stdout.strip()

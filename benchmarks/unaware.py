@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from accuracy import MECHANISMS, as_markdown, in_parallel
-from provenance import write_markdown
+from provenance import show
 from quality import DATASETS
 from scipy.special import softmax
 from sklearn.metrics import roc_auc_score
@@ -182,10 +182,7 @@ def main() -> None:
     parser.add_argument("--masks", type=int, default=3, help="masks per table")
     parser.add_argument("--write", type=Path, help="also write the tables into this folder")
     arguments = parser.parse_args()
-    for name, text in parts[arguments.part](arguments).items():
-        print(f"{name}\n\n{text}\n")
-        if arguments.write:
-            write_markdown(arguments.write / name, text)
+    show(parts[arguments.part](arguments), arguments.write)
 
 
 if __name__ == "__main__":

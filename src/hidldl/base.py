@@ -85,6 +85,11 @@ class Recoverer(ResultDisplay, DistributionEstimator):
     """Whether ``predict`` recovers new rows with labels as well as ``fit`` would: a sample is then enough to fit."""
 
     @property
+    def can_tell_new_zeros(self) -> bool:
+        """Whether zeros of new rows may be unknown, after ``fit``."""
+        return self.can_tell_zeros
+
+    @property
     def keeps_proportions(self) -> bool:
         """Whether recovered rows are proportional to what was observed, or merely the nearest on the simplex."""
         return True
@@ -326,16 +331,11 @@ class Recoverer(ResultDisplay, DistributionEstimator):
             every_label_seen=False,
             may_be_empty=True,
             zeros=getattr(self, "zeros", AUTO),
-            can_tell=self._can_tell_new_zeros,
+            can_tell=self.can_tell_new_zeros,
         )
         check_same_rows(X, features.shape[0], labels)
         check_same_labels(self.label_names_, self.n_labels_, labels)
         return NewRows(features, labels, self._check_votes(votes, features.shape[0]))
-
-    @property
-    def _can_tell_new_zeros(self) -> bool:
-        """Whether zeros of new rows may be unknown."""
-        return self.can_tell_zeros
 
     def _check_votes(self, votes: Any, n_rows: int) -> FloatArray | None:
         if votes is None:

@@ -106,6 +106,8 @@ def check_observed_rows(
     """
     shares, frame = _as_matrix(D_obs, name)
     mask, unknown = resolve_mask(shares, observed, frame, name=name, zeros=zeros, can_tell=can_tell)
+    # A row without any positive share says nothing about its zeros.
+    unknown &= (shares > 0).any(axis=1, keepdims=True)
     if not can_tell:
         remedy = 'fit BayesHidLDL with zeros="unknown", which weighs the two, or pass the mask of infer_observed'
         refuse_where(unknown, frame, name, "is a zero that may be hidden or true", remedy)
@@ -119,8 +121,6 @@ def check_observed_rows(
     if not may_be_partial:
         sums = shares.sum(axis=1, keepdims=True)
         shares = np.divide(shares, sums, out=np.zeros_like(shares), where=sums > 0)
-    # A row without any positive share says nothing about its zeros.
-    unknown &= (shares > 0).any(axis=1, keepdims=True)
     return ObservedRows(shares, mask, frame, unknown if unknown.any() else None)
 
 

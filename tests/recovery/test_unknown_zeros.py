@@ -313,3 +313,12 @@ class TestOtherMethods:
         X, _, D_obs, _ = table
         with pytest.raises(ValueError, match="infer_observed"):
             MeanFill().fit(X, D_obs, observed=np.where(D_obs > 0, 1.0, np.nan))
+
+
+def test_telling_zeros_apart_shows_progress(table):
+    X, _, D_obs, _ = table
+    said = []
+    BayesHidLDL(**QUICK | {"ridge": 1.0}, zeros="unknown", verbose=lambda *words: said.append(words)).fit(
+        X[:100], D_obs[:100]
+    )
+    assert any("telling hidden zeros from true ones" in words for _, _, words in said)

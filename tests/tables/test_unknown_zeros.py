@@ -92,3 +92,20 @@ def test_the_list_asks_for_cells_in_doubt(result):
     frame = faces()
     for number, label in zip(asked["number"], asked["ask_1"], strict=True):
         assert frame.loc[number - 1, label] == 0
+
+
+def test_tables_and_pieces_without_a_zero_in_doubt():
+    complete = faces().assign(joy=0.4, fear=0.3, anger=0.2, calm=0.1)
+    complete.loc[5, LABELS] = 0.0  # nobody said anything about this row
+    for hidden in ("auto", "unknown"):
+        result = recovered(complete, hidden=hidden, intervals=0.9)
+        assert np.allclose(result.frame[LABELS].sum(axis=1), 1)
+    assert next(result.pieces()).hidden[5].tolist() == [1, 1, 1, 1]
+
+
+def test_a_report_of_a_saved_model_that_saw_no_zero_in_doubt(tmp_path):
+    complete = faces().assign(joy=0.4, fear=0.3, anger=0.2, calm=0.1)
+    recovered(complete, hidden="unknown").save_model(tmp_path / "model.npz")
+    again = predict_table(faces(), tmp_path / "model.npz")
+    again.report(tmp_path / "report.html")
+    assert np.allclose(again.frame[LABELS].sum(axis=1), 1)

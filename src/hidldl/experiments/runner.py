@@ -210,21 +210,22 @@ def _path(estimator: Recoverer, contender: Contender, task: _Task, mask: Any) ->
 def _scored_rows(contender: Contender, fitted: _Fitted, task: _Task, condition: Condition) -> FloatArray:
     """The rows of the contender that are compared with the truth."""
     if condition.setting != "predictive":
-        return _recovered_rows(contender, fitted, task)
+        return _recovered_rows(contender, fitted, task, condition.seed)
     if contender.predicts:
         return np.asarray(fitted.model.predict(task.X_test))
     learner = SABFGS(random_state=condition.seed).fit(task.X, fitted.public)
     return np.asarray(learner.predict(task.X_test))
 
 
-def _recovered_rows(contender: Contender, fitted: _Fitted, task: _Task) -> FloatArray:
+def _recovered_rows(contender: Contender, fitted: _Fitted, task: _Task, seed: int) -> FloatArray:
     if contender.rows == "raw":
         return fitted.raw
     if contender.rows == "public":
         return fitted.public
     # With the parameters that were chosen already, a fit takes little.
     model = clone(fitted.model).set_params(**fitted.model.parameters_, estimate="relative")
-    return np.asarray(model.fit(task.X, task.D_obs, task.observed).distributions_)
+    mask = task.mask(contender.mask, model.can_tell_zeros, seed)
+    return np.asarray(model.fit(task.X, task.D_obs, mask).distributions_)
 
 
 class Coverage(NamedTuple):

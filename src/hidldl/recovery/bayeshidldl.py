@@ -238,14 +238,11 @@ class BayesHidLDL(PosteriorRecoverer):
     def _keep(self, fit: Fit, unknown: BoolArray | None) -> None:
         self._model, self._rows = fit.of_common_kinds()
         self.covariance_ = self._model.estimates.covariance
-        present = self._rows.presence > 0.5
-        self._true_zeros = has_zeros(self._rows.shares, present)
+        self._true_zeros = has_zeros(self._rows.shares, self._rows.presence > 0.5)
         if unknown is not None:
             players = self._game.players
-            self._game.presence, self._game.row_weights = (
-                self._rows.presence[players],
-                self._rows.nu[players] / self._choice.nu,
-            )
+            self._game.presence = self._rows.presence[players]
+            self._game.row_weights = self._rows.nu[players] / self._choice.nu
         change = fit.history["change"][-1]
         self._record_convergence(fit.history, fit.converged, f"a round still changes {change:.2g}, tol is {self.tol:g}")
         if unknown is not None and self.zeros == AUTO and not self._has_mask:
@@ -292,12 +289,14 @@ class BayesHidLDL(PosteriorRecoverer):
         self._choice, self.selection_, self._spread = Choice(**settings), None, None
         zero_choice = None if unknown is None else ZeroChoice.all_hidden(self._choice, shares)
         if unknown is not None and self._game.has_enough_rows:
-            zero_game = ZeroGame(self._game, unknown, self._known_rates(shares.shape[1]), self._seed, mapper)
-            zero_choice = zero_game.choose(self._choice, settings)
-            if zero_choice.finest is None:
-                self._choice = zero_choice.choice
-                settings |= {"nu": self._choice.nu}
-                zero_game.apply(zero_choice)
+            with shown(self.verbose) as progress:
+                rates = self._known_rates(shares.shape[1])
+                zero_game = ZeroGame(self._game, unknown, rates, self._seed, mapper, progress)
+                zero_choice = zero_game.choose(self._choice, settings)
+                if zero_choice.finest is None:
+                    self._choice = zero_choice.choice
+                    settings |= {"nu": self._choice.nu}
+                    zero_game.apply(zero_choice)
         if self.tunes_itself and self._game.has_enough_rows:
             with shown(self.verbose) as progress:
                 self._game.on_played = lambda n_played: progress(n_played, None, f"{TRIALS}: {n_played}")

@@ -176,7 +176,8 @@ class PosteriorRecoverer(Recoverer):
         return self._rows.kinds
 
     @property
-    def _can_tell_new_zeros(self) -> bool:
+    def can_tell_new_zeros(self) -> bool:
+        check_is_fitted(self)
         return self._model.estimates.zeros is not None
 
     def _before_saving(self) -> None:

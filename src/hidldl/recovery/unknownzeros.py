@@ -113,11 +113,8 @@ def settle(model: LatentModel, rows: Rows, unknown: BoolArray | None, mapper: Ma
     zeros = model.estimates.zeros
     if zeros is not None:
         unknown = np.zeros_like(rows.observed) if unknown is None else unknown
-        rows.presence, votes, prior_kinds = (
-            np.where(unknown, 1 - zeros.rates, rows.presence),
-            rows.nu.copy(),
-            rows.kinds,
-        )
+        rows.presence = np.where(unknown, 1 - zeros.rates, rows.presence)
+        votes, prior_kinds = rows.nu.copy(), rows.kinds
         for _ in range(SETTLING_ROUNDS):
             rows.kinds = prior_kinds.copy()
             model.condition(rows, mapper)
@@ -135,8 +132,8 @@ def pattern_losses(model: LatentModel, prior: Rows, unknown: BoolArray, rng: np.
     assert zeros is not None
     positive = prior.shares > 0
     left = hide_again(prior.shares, positive | unknown, rng)
-    can_play = (left != (positive | unknown)).any(axis=1)
-    cell = (left != (positive | unknown)).argmax(axis=1)
+    is_out = left != (positive | unknown)
+    can_play, cell = is_out.any(axis=1), is_out.argmax(axis=1)
     rows = prior.chosen(at, renormalised(prior.shares, left), prior.observed & left)
     settle(model, rows, unknown & left)
     chances, _ = chances_of_zero(model.estimates, rows, zeros.exponents(rows.nu))

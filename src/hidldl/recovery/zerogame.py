@@ -13,6 +13,7 @@ import numpy as np
 
 from hidldl.arrays import BoolArray, FloatArray
 from hidldl.parallel import Mapper
+from hidldl.progress import Progress
 from hidldl.recovery.fitting import Fit
 from hidldl.recovery.heldout import Choice, HeldOutGame
 from hidldl.recovery.kernelmean import Ridge
@@ -87,10 +88,17 @@ class ZeroGame:
     """The folds and kernels of the game of shares, and some cells of each row, drawn once."""
 
     def __init__(
-        self, game: HeldOutGame, unknown: BoolArray, known_rates: FloatArray | None, seed: int, mapper: Mapper
+        self,
+        game: HeldOutGame,
+        unknown: BoolArray,
+        known_rates: FloatArray | None,
+        seed: int,
+        mapper: Mapper,
+        progress: Progress,
     ) -> None:
         self.game, self.unknown, self.known_rates = game, unknown[game.players], known_rates
         self.seed, self.mapper = seed, mapper
+        self.progress = progress
         self._losses: dict[ZeroChoice, FloatArray] = {}
 
     def losses(self, candidate: ZeroChoice) -> FloatArray:
@@ -98,6 +106,7 @@ class ZeroGame:
         if candidate not in self._losses:
             folds = self.mapper(lambda fold: self._play(candidate, fold), range(JUDGED_FOLDS))
             self._losses[candidate] = np.concatenate(list(folds))
+            self.progress(len(self._losses), None, f"telling hidden zeros from true ones, trials: {len(self._losses)}")
         return self._losses[candidate]
 
     def _play(self, candidate: ZeroChoice, fold: int) -> FloatArray:

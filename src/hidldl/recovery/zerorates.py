@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hidldl.arrays import BoolArray, FloatArray
+from hidldl.arrays import BoolArray, FloatArray, IntArray
 
 FIRST_RATE = 0.05
 RATES = (1e-3, 0.999)
@@ -76,7 +76,7 @@ class ZeroRates:
         information = (slope**2).sum(axis=0) + (counts & ~observed & ~unknown).sum(axis=0) / rates**2
         return replace(self, rates=rates, errors=1 / np.sqrt(np.maximum(information, 1)))
 
-    def losses(self, chances: FloatArray, labels: FloatArray, is_zero: BoolArray) -> FloatArray:
+    def losses(self, chances: FloatArray, labels: IntArray, is_zero: BoolArray) -> FloatArray:
         """Log-loss of cells: how badly the model foretold that they are 0 or not; a proper score."""
         rates = self.rates[labels]
         p = np.clip(rates + (1 - rates) * chances, 1e-12, 1 - 1e-12)

@@ -267,10 +267,12 @@ class Part:
     doubts: BoolArray | None = None
     """Which zeros may be hidden or true."""
 
-    @property
-    def mask(self) -> Any:
-        """What is observed, NaN where nobody knows."""
-        return self.observed if self.doubts is None else np.where(self.doubts, np.nan, self.observed)
+    def mask(self, can_tell: bool, at: Any = slice(None)) -> Any:
+        """What is observed in some of the rows, NaN where nobody knows and the method can tell."""
+        observed = self.observed[at]
+        if self.doubts is None or not can_tell or not self.doubts[at].any():
+            return observed
+        return np.where(self.doubts[at], np.nan, observed)
 
     def votes_for(self, model: Recoverer, at: Any = slice(None)) -> dict[str, Any]:
         """The argument ``votes`` of a model that uses them, for some of the rows."""

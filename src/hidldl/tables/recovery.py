@@ -295,7 +295,7 @@ def _fit(model: Recoverer, part: Part, name: str, progress: Progress) -> None:
     fitted = part.has_labels
     try:
         votes = part.votes_for(model, fitted)
-        model.fit(part.X[fitted], part.D_obs[fitted], observed=part.mask[fitted], **votes)
+        model.fit(part.X[fitted], part.D_obs[fitted], observed=part.mask(model.can_tell_zeros, fitted), **votes)
     except ValueError as error:
         raise TableError(f"{name}: {error}") from error
     finally:

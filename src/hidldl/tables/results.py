@@ -149,11 +149,11 @@ class RecoveredTable:
             progress(share, 1, f"recovering, {done:,} of {n_rows:,} rows")
             bounds: tuple[Any, ...] = ()
             votes = part.votes_for(self.model)
+            labels = {"X": part.X, "D_obs": part.D_obs, "observed": part.mask(self.model.can_tell_new_zeros), **votes}
             if level is not None:
-                bounds = self.model.intervals(level, X=part.X, D_obs=part.D_obs, observed=part.mask, **votes)
-            labels = (part.X, part.D_obs, part.mask)
-            kinds = self.model.predict_kinds(*labels, **votes) if with_kinds else None
-            hidden = None if part.doubts is None else self.model.predict_hidden(*labels, **votes)
+                bounds = self.model.intervals(level, **labels)
+            kinds = self.model.predict_kinds(**labels) if with_kinds else None
+            hidden = None if part.doubts is None else self.model.predict_hidden(**labels)
             yield RecoveredRows(part.numbers, part.names, part.D_obs, part.observed, D, as_read, kinds, hidden, *bounds)
 
     def _completed(self) -> Iterator[tuple[Part, FloatArray, pd.DataFrame]]:
@@ -162,7 +162,8 @@ class RecoveredTable:
                 rows = chunk.drop(self.faults.index.intersection(chunk.index))
                 part = self.reader(rows)
                 votes = part.votes_for(self.model)
-                yield part, np.asarray(self.model.predict(part.X, part.D_obs, part.mask, **votes)), rows
+                mask = part.mask(self.model.can_tell_new_zeros)
+                yield part, np.asarray(self.model.predict(part.X, part.D_obs, mask, **votes)), rows
             return
         fitted = self.whole.has_labels
         D = np.empty_like(self.whole.D_obs)
@@ -300,7 +301,7 @@ class RecoveredTable:
 
     def _rates(self) -> list[tuple[float, float]] | None:
         """How often each label is overlooked, and the standard error, where that had to be inferred."""
-        if not self.plan.marks.unknown or not self.model.can_tell_zeros:
+        if not self.plan.marks.unknown or not self.model.can_tell_new_zeros:
             return None
         rates, errors = (getattr(self.model, name) for name in ("hidden_rate_", "hidden_rate_error_"))
         return list(zip(np.asarray(rates).tolist(), np.asarray(errors).tolist(), strict=True))

@@ -68,7 +68,7 @@
     at("row-name").textContent = titled(row);
     at("row-text").textContent = `Row ${row.number.toLocaleString("en")}: ` + (hidden === labels.length
       ? "no label was seen, so all shares are predicted."
-      : inDoubt ? `${hidden} of ${labels.length} labels ${hidden === 1 ? "is" : "are"} 0 or empty, of which about ${(row.doubt.reduce((sum, chance) => sum + chance, 0) / 100).toFixed(1)} ${hidden === 1 ? "was" : "were"} overlooked and hold ${tenths(row.mass)} on average.`
+      : inDoubt ? `${hidden} of ${labels.length} labels ${hidden === 1 ? "is" : "are"} 0 or empty; about ${(row.doubt.reduce((sum, chance) => sum + chance, 0) / 100).toFixed(1)} of them overlooked. What was overlooked holds ${tenths(row.mass)} of the row on average.`
       : hidden ? `${hidden} of ${labels.length} labels ${hidden === 1 ? "was" : "were"} hidden and ${hidden === 1 ? "holds" : "hold"} ${tenths(row.mass)}; what was seen is really ${tenths(1000 - row.mass)} of the row.`
       : "nothing was hidden.") + (row.kind ? ` Of kind ${row.kind[0]} of ${kinds.length}, ${kinds[row.kind[0] - 1]} (${row.kind[1]}\u00a0% likely).` : "");
     at("row-scale").textContent = "bars from 0 to " + percent(scale, 0);
