@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 
 from hidldl.recovery.findings import describe, describe_kinds
 from hidldl.recovery.hidingcurve import HidingCurve
 from hidldl.recovery.latent import Estimates
+from hidldl.recovery.zerorates import ZeroRates
 
 NAMES = ["joy", "fear", "anger"]
 
@@ -35,3 +38,10 @@ def test_the_slope_of_hiding_is_told_as_odds():
     assert "small shares are overlooked more" in sentence
     assert "grow 4.0-fold where its share doubles" in sentence
     assert describe(estimates(np.zeros((1, 3)), [1.0], HidingCurve(1.0, -2.0, zeros=False)), NAMES) == []
+
+
+def test_votes_of_complete_rows_are_a_finding():
+    zeros = ZeroRates.first(3, None, None, n_votes=10)
+    found = replace(estimates(np.zeros((1, 3)), [1.0]), zeros=zeros)
+    assert "complete rows are shares of 10 votes" in describe(found, NAMES)[-1]
+    assert len(describe(replace(found, zeros=replace(zeros, n_votes=None)), NAMES)) == 1

@@ -18,6 +18,7 @@ from hidldl.recovery.acts import ACTS
 from hidldl.recovery.fitting import Fit, fit_hiding, fit_latent_model
 from hidldl.recovery.heldout import Choice, HeldOutGame, search
 from hidldl.recovery.kernelmean import Landmarks
+from hidldl.recovery.lostvotes import count_votes
 from hidldl.recovery.posteriorrecoverer import PosteriorRecoverer
 from hidldl.recovery.scatter import has_zeros
 from hidldl.recovery.zerogame import ZeroChoice, ZeroGame
@@ -227,7 +228,9 @@ class BayesHidLDL(PosteriorRecoverer):
             table = (self._features(prepared), shares, observed)
             how: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "row_weights": row_weights}
             if zero_choice is not None and unknown is not None:
-                fit = zero_choice.fit(*table, unknown, self._known_rates(shares.shape[1]), mapper=mapper, **how)
+                rates = self._known_rates(shares.shape[1])
+                n_votes = count_votes(shares) if self._votes is None else None
+                fit = zero_choice.fit(*table, unknown, rates, n_votes=n_votes, mapper=mapper, **how)
             else:
                 fit = fit_latent_model(*table, self._choice.parameters(shares.shape[1]), mapper=mapper, **how)
                 if self.hiding != "uniform":
@@ -246,7 +249,7 @@ class BayesHidLDL(PosteriorRecoverer):
         change = fit.history["change"][-1]
         self._record_convergence(fit.history, fit.converged, f"a round still changes {change:.2g}, tol is {self.tol:g}")
         if unknown is not None and self.zeros == AUTO and not self._has_mask:
-            n_hidden = (1 - self._rows.presence)[unknown].sum()
+            n_hidden = self._rows.hidden_probability[unknown].sum()
             warn_user(
                 f"D_obs has zeros and neither NaN nor a mask, so they were weighed: about {n_hidden:,.0f} of "
                 f"{unknown.sum():,} zeros are labels that were overlooked (hidden_probability_). If that is wrong, "

@@ -16,6 +16,7 @@ from hidldl.parallel import BLOCK_ROWS, Mapper, for_each, row_blocks
 from hidldl.recovery.hidingcurve import HidingCurve
 from hidldl.recovery.kernelmean import Ridge
 from hidldl.recovery.logisticnormal import draw_log_shares, find_modes
+from hidldl.recovery.lostvotes import possible_votes
 from hidldl.recovery.zerorates import ZeroRates
 
 MAX_NEWTON = 20
@@ -91,7 +92,8 @@ class Rows:
     """Prior and posterior of rows: mean and scale of the prior, and per kind its probability and the mode's weights.
 
     ``nu`` is each row's weight, ``kinds`` is (rows, kinds) and ``weights`` (kinds, rows, labels). ``presence`` is 1
-    where a label is observed, 0 where it is hidden, and in between where a zero may be either.
+    where a label is observed, 0 where it is hidden, and in between where a zero may be either. ``overlooked`` is how
+    likely labels were overlooked, where votes say more about that than ``presence``.
     """
 
     shares: FloatArray
@@ -102,6 +104,12 @@ class Rows:
     kinds: FloatArray
     weights: FloatArray
     presence: FloatArray
+    overlooked: FloatArray | None = None
+
+    @property
+    def hidden_probability(self) -> FloatArray:
+        """How likely each label was overlooked."""
+        return 1 - self.presence if self.overlooked is None else self.overlooked
 
     def part(self, block: slice) -> "Rows":
         """Views of some of the rows."""
@@ -193,10 +201,17 @@ class LatentModel:
         for_each(mapper, solve, work_blocks(*rows.mean.shape))
         return evidence
 
+    def possible_votes(self, shares: FloatArray) -> BoolArray | None:
+        """How many votes rows may have left, (rows, votes), if complete rows have a number of votes that is known."""
+        n_votes = None if self.estimates.zeros is None else self.estimates.zeros.n_votes
+        return None if n_votes is None else possible_votes(shares, n_votes)
+
     @property
     def has_even_draws(self) -> bool:
         """Whether all draws of a row weigh the same."""
-        return len(self.estimates.offsets) == 1 and self.estimates.curve is None
+        zeros = self.estimates.zeros
+        has_votes = zeros is not None and zeros.n_votes is not None
+        return len(self.estimates.offsets) == 1 and self.estimates.curve is None and not has_votes
 
     @property
     def needs_zeros(self) -> bool:

@@ -1,5 +1,6 @@
 """From posterior draws of log-shares to shares: point estimates, intervals and imputations."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -9,6 +10,7 @@ from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.parallel import Mapper, for_each, row_blocks
 from hidldl.recovery.acts import best_rows
 from hidldl.recovery.latent import TIGHT, LatentModel, Rows, modes
+from hidldl.recovery.lostvotes import LEAST_CHANCE, VoteMeans, VoteSums, chances_of_votes, shares_of_votes
 from hidldl.recovery.scatter import scattered_rows
 
 BLOCK_ENTRIES = 2**20
@@ -18,6 +20,7 @@ FEWEST_RESAMPLED = 64
 """Draws from which samples are taken where draws have weights."""
 MASK_SEED, N_MASKS = 13, 16
 """Masks that are drawn for each row whose zeros may be hidden or true."""
+VOTE_DRAWS = 128
 EVEN = 1e-12
 """Weights that differ by less are the same."""
 
@@ -88,18 +91,58 @@ def weighted_shares(
     part = rows.part(block)
     if not part.has_doubts:
         return _weighted_shares(model, part, draws, zeros, rng)
-    parts = draws.parts(min(N_MASKS, draws.shape[1]))
+    possible = model.possible_votes(part.shares)
     shares, weights = [], []
+    for known, own_draws in masked_rows(model, part, draws, rng):
+        if possible is None:
+            D, own_weights = _weighted_shares(model, known, own_draws, zeros, rng)
+        else:
+            D, own_weights = _voted_shares(model, known, own_draws, possible, None if zeros is None else rng)
+        seen = known.observed[:, :, None]
+        # What is observed is in its own proportions in every draw, and true zeros are 0.
+        shares.append(np.where(seen, np.where(seen, D, 0).sum(axis=1, keepdims=True) * part.shares[:, :, None], D))
+        weights.append(own_weights * own_draws.shape[1])
+    total = np.concatenate(weights, axis=1)
+    return np.concatenate(shares, axis=2), total / total.sum(axis=1, keepdims=True)
+
+
+def masked_rows(model: LatentModel, part: Rows, draws: Draws, rng: np.random.Generator) -> Iterator[tuple[Rows, Draws]]:
+    """Rows whose zeros may be hidden or true, with masks that are drawn, and the draws for each."""
+    parts = draws.parts(min(N_MASKS, draws.shape[1]))
     for own_draws, observed in zip(parts, part.drawn_masks(draws.lots(len(parts), rng)), strict=True):
         known = part.with_mask(observed)
         # Kinds stay as they are: a mask that is drawn is no evidence.
         modes(model.estimates, known, TIGHT)
-        D, own_weights = _weighted_shares(model, known, own_draws, zeros, rng)
-        seen = observed[:, :, None]
-        # What is observed is in its own proportions in every draw, and true zeros are 0.
-        shares.append(np.where(seen, np.where(seen, D, 0).sum(axis=1, keepdims=True) * part.shares[:, :, None], D))
-        weights.append(own_weights * own_draws.shape[1])
-    return np.concatenate(shares, axis=2), np.concatenate(weights, axis=1) / draws.shape[1]
+        yield known, own_draws
+
+
+def _voted_shares(
+    model: LatentModel, part: Rows, draws: Draws, possible: BoolArray, rng: np.random.Generator | None
+) -> tuple[FloatArray, FloatArray]:
+    """Draws with the votes that rows may have left, and their weights."""
+    D, weights = model.draw(part, draws.spread * draws.normals, draws.spread * draws.noise)
+    chances = chances_of_votes(D, part.observed, possible.shape[1]) * possible[:, :, None]
+    weights = weights * np.maximum(chances.sum(axis=1), LEAST_CHANCE)
+    return shares_of_votes(D, part.shares, part.observed, chances, rng), weights
+
+
+def weigh_votes(model: LatentModel, rows: Rows, mapper: Mapper = map) -> VoteMeans:
+    """What the votes that rows may have left say about their zeros."""
+    n_rows, n_labels = rows.shares.shape
+    draws = Draws.shared(np.random.default_rng(MEAN_SEED), VOTE_DRAWS, n_labels)
+
+    def weigh(block: slice) -> VoteMeans:
+        part, zeros = rows.part(block), model.estimates.zeros
+        possible = model.possible_votes(part.shares)
+        assert zeros is not None
+        assert possible is not None
+        sums = VoteSums(possible, zeros.rates)
+        for known, own_draws in masked_rows(model, part, draws, np.random.default_rng(MEAN_SEED)):
+            D, weights = model.draw(known, own_draws.normals, own_draws.noise)
+            sums.add(D, known.observed, weights)
+        return sums.means()
+
+    return VoteMeans.joined(list(mapper(weigh, draw_blocks(n_rows, n_labels, VOTE_DRAWS))))
 
 
 def _weighted_shares(

@@ -132,7 +132,7 @@ class PosteriorRecoverer(Recoverer):
     def hidden_probability_(self) -> Any:
         """How likely each share was overlooked: 0 where observed, 1 where hidden, in between where nobody knows."""
         check_is_fitted(self)
-        return self._result(1 - self._rows.presence, self.distributions_)
+        return self._result(self._rows.hidden_probability, self.distributions_)
 
     @property
     def hidden_rate_(self) -> Any:
@@ -168,7 +168,7 @@ class PosteriorRecoverer(Recoverer):
 
     def _hidden(self, new: NewRows) -> FloatArray:
         with threads(self.n_jobs) as mapper:
-            return 1 - self._posterior(new, mapper).presence
+            return self._posterior(new, mapper).hidden_probability
 
     @property
     def kinds_(self) -> FloatArray:

@@ -12,9 +12,11 @@ import numpy as np
 
 from hidldl.arrays import BoolArray, FloatArray
 from hidldl.parallel import Mapper, for_each
-from hidldl.recovery.fitting import Fit, climb, fit_latent_model
+from hidldl.recovery.fitting import Fit, Rounds, climb, fit_latent_model
 from hidldl.recovery.kernelmean import Ridge
 from hidldl.recovery.latent import LatentModel, Parameters, Rows, work_blocks
+from hidldl.recovery.lostvotes import VoteMeans, explains_votes, possible_votes
+from hidldl.recovery.posterior import weigh_votes
 from hidldl.recovery.zerochances import chances_of_zero
 from hidldl.recovery.zerorates import ZeroRates
 from hidldl.selection import hide_again, renormalised
@@ -25,6 +27,7 @@ MOST_ROUNDS = 40
 STANDSTILL = 5e-4
 """Mean change of the weights at which they stand still."""
 SETTLING_ROUNDS = 5
+VOTE_ROUNDS = 3
 LEAST_MASS = 0.05
 """A row weighs at least so much of its votes, however much is taken for hidden."""
 LEAST_PRESENCE = 1e-6
@@ -81,9 +84,46 @@ def fit_unknown_zeros(
             break
     model = replace(model, estimates=replace(current, zeros=zeros))
     rows = rounds.rows(current)
-    model.condition(rows, mapper)
+    if zeros.n_votes is not None:
+        model, rows, more, converged = _fit_votes(model, rows, rounds, votes, unknown, max_iter, tol, mapper)
+        changes += more
+    else:
+        model.condition(rows, mapper)
     history = {"change": np.array(changes), "evidence": np.array(rounds.evidence) + rounds.entropy}
     return Fit(model, rows, history, converged, rounds)
+
+
+def _fit_votes(
+    model: LatentModel,
+    rows: Rows,
+    rounds: Rounds,
+    votes: FloatArray,
+    unknown: BoolArray,
+    max_iter: int,
+    tol: float,
+    mapper: Mapper,
+) -> tuple[LatentModel, Rows, list[float], bool]:
+    """Go on with the votes that rows may have left, if the model foretells them.
+
+    The rates stay: they are told by which zeros there are, and drift where the model is not exact.
+    """
+    changes: list[float] = []
+    converged, zeros = True, model.estimates.zeros
+    assert zeros is not None
+    model.condition(rows, mapper)
+    found = weigh_votes(model, rows, mapper)
+    if not explains_votes(found.foretold, possible_votes(rows.shares, found.foretold.shape[1])):
+        without = replace(model.estimates, zeros=replace(zeros, n_votes=None))
+        return replace(model, estimates=without), rows, changes, converged
+    for _ in range(VOTE_ROUNDS):
+        rounds.presence[unknown] = 1 - found.took_votes[unknown]
+        rounds.nu[:] = votes * found.left / found.foretold.shape[1]
+        current, more, converged = climb(rounds, model.estimates, max_iter, tol)
+        changes += more
+        model = replace(model, estimates=replace(current, zeros=zeros))
+        rows = rounds.rows(current)
+        found = _settle_votes(model, rows, votes, found, unknown, mapper)
+    return model, rows, changes, converged
 
 
 def weigh_zeros(
@@ -110,17 +150,49 @@ def weigh_zeros(
 
 def settle(model: LatentModel, rows: Rows, unknown: BoolArray | None, mapper: Mapper = map) -> None:
     """The posterior of new rows and of their unknown zeros, if there are any."""
-    zeros = model.estimates.zeros
-    if zeros is not None:
-        unknown = np.zeros_like(rows.observed) if unknown is None else unknown
-        rows.presence = np.where(unknown, 1 - zeros.rates, rows.presence)
-        votes, prior_kinds = rows.nu.copy(), rows.kinds
-        for _ in range(SETTLING_ROUNDS):
-            rows.kinds = prior_kinds.copy()
-            model.condition(rows, mapper)
-            weigh_zeros(model, rows, votes, zeros, unknown, mapper)
+    if model.estimates.zeros is None:
+        model.condition(rows, mapper)
+        return
+    unknown = np.zeros_like(rows.observed) if unknown is None else unknown
+    rows.presence = np.where(unknown, 1 - model.estimates.zeros.rates, rows.presence)
+    votes, prior_kinds = rows.nu.copy(), rows.kinds.copy()
+    _settle(model, rows, votes, unknown, SETTLING_ROUNDS, mapper)
+    if model.estimates.zeros.n_votes is not None:
+        found = weigh_votes(model, rows, mapper)
+        rows.kinds = prior_kinds
+        _settle_votes(model, rows, votes, found, unknown, mapper)
+
+
+def _settle(
+    model: LatentModel,
+    rows: Rows,
+    votes: FloatArray,
+    unknown: BoolArray,
+    n_rounds: int,
+    mapper: Mapper,
+    left: FloatArray | None = None,
+) -> None:
+    """Turn rows from their prior to their posterior, in turns with their zeros; ``left`` is what is left of votes."""
+    zeros, prior_kinds = model.estimates.zeros, rows.kinds
+    assert zeros is not None
+    for _ in range(n_rounds):
         rows.kinds = prior_kinds.copy()
+        model.condition(rows, mapper)
+        weigh_zeros(model, rows, votes, zeros, unknown, mapper)
+        if left is not None:
+            rows.nu[:] = votes * left
+    rows.kinds = prior_kinds.copy()
     model.condition(rows, mapper)
+
+
+def _settle_votes(
+    model: LatentModel, rows: Rows, votes: FloatArray, found: VoteMeans, unknown: BoolArray, mapper: Mapper
+) -> VoteMeans:
+    """The posterior of rows that have so many votes left, and what it then says about votes."""
+    _settle(model, rows, votes, unknown, VOTE_ROUNDS, mapper, found.left / found.foretold.shape[1])
+    found = weigh_votes(model, rows, mapper)
+    rows.overlooked = np.where(unknown, found.overlooked, 1 - rows.presence)
+    return found
 
 
 def pattern_losses(model: LatentModel, prior: Rows, unknown: BoolArray, rng: np.random.Generator) -> FloatArray:

@@ -66,9 +66,13 @@ class ZeroChoice:
         tol: float,
         row_weights: FloatArray,
         regression: Ridge | None = None,
+        n_votes: int | None = None,
         mapper: Mapper = map,
     ) -> Fit:
-        """The model of this choice; several kinds of rows with votes start from the zeros of a fit with one."""
+        """The model of this choice; several kinds of rows with votes start from the zeros of a fit with one.
+
+        ``n_votes`` is how many votes every complete row has, if that is known.
+        """
         table = (features, shares, observed, unknown)
         more: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "row_weights": row_weights, "mapper": mapper}
         presence, first_rounds = np.where(unknown, 0.0, observed), max_iter
@@ -78,7 +82,7 @@ class ZeroChoice:
         elif self.finest is None:
             presence, first_rounds = np.where(unknown, FIRST_PRESENCE, observed), EM_ROUNDS
         n_labels = shares.shape[1]
-        zeros = ZeroRates.first(n_labels, known_rates, self.finest)
+        zeros = ZeroRates.first(n_labels, known_rates, self.finest, n_votes if self.finest is None else None)
         parameters = self.choice.parameters(n_labels)
         more |= {"presence": presence, "first_rounds": first_rounds, "regression": regression}
         return fit_unknown_zeros(*table, parameters, zeros, **more)

@@ -1,0 +1,164 @@
+"""How many votes a row lost, with the labels that were overlooked.
+
+Where every complete row has the same number of votes, the shares that are left tell how many are left: 1/3 and 2/3 are
+of 3, 6 or 9 votes, so at least one of ten was lost, on a label that was overlooked. A row that has all of its votes
+lost none, whatever was overlooked.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit, gammaln, logit, xlog1py, xlogy
+
+from hidldl.arrays import BoolArray, FloatArray
+
+MOST_VOTES = 40
+"""More votes cannot be told from any other shares."""
+TOLERANCE = 1e-4
+"""How far shares may be from those of votes: files have four decimals or more."""
+EXACT_ROWS, FEWEST_ROWS = 0.99, 50
+"""Rows with two labels or more that must be shares of votes: such a part of them, and so many."""
+COMMON, FEWEST_COMMON = 1e-3, 3
+"""The votes of a complete row are the most that such a part of these rows has, and so many of them."""
+LEAST_CHANCE = 1e-12
+"""Draws of rows that fit no number of votes keep this weight, so that every row has some."""
+
+
+def count_votes(shares: FloatArray) -> int | None:
+    """The votes of a complete row, or None if shares are no votes of a few people."""
+    has_several = (shares > 0).sum(axis=1) > 1
+    fits = _fits(shares[has_several], MOST_VOTES)
+    exact = fits[fits.any(axis=1)]
+    if len(exact) < max(FEWEST_ROWS, EXACT_ROWS * len(fits)):
+        return None
+    fewest = np.bincount(exact.argmax(axis=1) + 1)
+    return int(np.flatnonzero(fewest >= max(FEWEST_COMMON, COMMON * len(exact))).max())
+
+
+def possible_votes(shares: FloatArray, n_votes: int) -> BoolArray:
+    """Of which numbers of votes, 1 to ``n_votes``, rows can be the shares: (rows, n_votes). Of any, if of none."""
+    fits = _fits(shares, n_votes)
+    return fits | ~fits.any(axis=1, keepdims=True)
+
+
+def _fits(shares: FloatArray, n_votes: int) -> BoolArray:
+    fits = np.empty((len(shares), n_votes), dtype=bool)
+    for n in range(1, n_votes + 1):
+        fits[:, n - 1] = (np.abs(shares - np.rint(n * shares) / n) <= TOLERANCE).all(axis=1)
+    return fits
+
+
+def chances_of_votes(D: FloatArray, observed: BoolArray, n_votes: int) -> FloatArray:
+    """How likely so many votes are left in draws of rows, (rows, n_votes, draws): those on what was handed in."""
+    mass = np.clip(np.where(observed[:, :, None], D, 0).sum(axis=1), 0, 1)[:, None]
+    left = np.arange(1, n_votes + 1)
+    ways = gammaln(n_votes + 1) - gammaln(left + 1) - gammaln(n_votes - left + 1)
+    left, ways = left[:, None], ways[:, None]
+    return np.exp(ways + xlogy(left, mass) + xlog1py(n_votes - left, -mass))
+
+
+def explains_votes(foretold: FloatArray, possible: BoolArray) -> bool:
+    """Whether a model foretells, (rows, n_votes), how many votes are left, where that is sure.
+
+    If rows simply had different numbers of votes, how often each number occurs would tell more than the model.
+    """
+    is_sure = possible.sum(axis=1) == 1
+    if is_sure.sum() < FEWEST_ROWS:
+        return False
+    left = possible[is_sure].argmax(axis=1)
+    can_be_sure = np.unique(left)
+    foretold = foretold[is_sure]
+    foretold = foretold / foretold[:, can_be_sure].sum(axis=1, keepdims=True)
+    frequency = np.bincount(left) / len(left)
+    at = np.arange(len(left))
+    return bool(np.log(np.maximum(foretold[at, left], LEAST_CHANCE)).mean() > np.log(frequency[left]).mean())
+
+
+@dataclass
+class VoteSums:
+    """Sums over draws of rows: what the votes that may be left say about the labels that may be overlooked."""
+
+    possible: BoolArray
+    rates: FloatArray
+    total: FloatArray = field(init=False)
+    left: FloatArray = field(init=False)
+    foretold: FloatArray = field(init=False)
+    overlooked: FloatArray = field(init=False)
+    took_votes: FloatArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        shape = len(self.possible), len(self.rates)
+        self.total, self.left, self.foretold = np.zeros(shape[0]), np.zeros(shape[0]), np.zeros(self.possible.shape)
+        self.overlooked, self.took_votes = np.zeros(shape), np.zeros(shape)
+
+    def add(self, D: FloatArray, observed: BoolArray, weights: FloatArray) -> None:
+        """Add draws, (rows, m, draws), with their weights; ``observed`` says what was handed in, in all of them.
+
+        Given the other labels that were overlooked, votes that were lost had to fall on these or on the label.
+        """
+        n_votes = self.possible.shape[1]
+        lost = np.arange(n_votes - 1.0, -1.0, -1.0)
+        hidden = np.where(observed[:, :, None], 0, D)
+        gains = np.log1p(D / np.maximum(hidden.sum(axis=1, keepdims=True) - hidden, LEAST_CHANCE))
+        chances = chances_of_votes(D, observed, n_votes) * weights[:, None]
+        for k in range(D.shape[2]):
+            likely = np.maximum(chances[:, :, k], LEAST_CHANCE) * self.possible
+            given = expit(logit(self.rates)[:, None] + lost * gains[:, :, k, None]) * likely[:, None]
+            self.overlooked += given.sum(axis=2)
+            self.took_votes += given[:, :, lost > 0].sum(axis=2)
+            self.left += likely @ (n_votes - lost)
+            self.total += likely.sum(axis=1)
+        self.foretold += chances.sum(axis=2)
+
+    def means(self) -> "VoteMeans":
+        """What the sums say of each row."""
+        total = self.total[:, None]
+        return VoteMeans(self.overlooked / total, self.took_votes / total, self.left / self.total, self.foretold)
+
+
+class VoteMeans(NamedTuple):
+    """How likely labels were overlooked, and that they took votes with them; how many votes are left.
+
+    ``foretold`` is how likely each number of votes was before it was known which are possible.
+    """
+
+    overlooked: FloatArray
+    took_votes: FloatArray
+    left: FloatArray
+    foretold: FloatArray
+
+    @classmethod
+    def joined(cls, parts: Sequence["VoteMeans"]) -> "VoteMeans":
+        """The means of several blocks of rows."""
+        return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
+def shares_of_votes(
+    expected: FloatArray, shares: FloatArray, observed: BoolArray, chances: FloatArray, rng: np.random.Generator | None
+) -> FloatArray:
+    """Draws of rows in which what was handed in has its votes, and the lost votes are on hidden labels.
+
+    Votes are what is expected of them, or drawn if there is a generator.
+    """
+    n_votes = chances.shape[1]
+    hidden = np.where(observed[:, :, None], 0, expected)
+    hidden /= np.maximum(hidden.sum(axis=1, keepdims=True), LEAST_CHANCE)
+    total = np.maximum(chances.sum(axis=1), LEAST_CHANCE)
+    if rng is None:
+        left = np.minimum(np.tensordot(chances, np.arange(1.0, n_votes + 1), axes=(1, 0)) / total, n_votes)
+        on_hidden = (n_votes - left)[:, None] * hidden
+    else:
+        lots = rng.random(total.shape) * chances.sum(axis=1)
+        left = np.minimum(1 + (np.cumsum(chances, axis=1) < lots[:, None]).sum(axis=1), n_votes)
+        on_hidden = np.moveaxis(_multinomial(n_votes - left, np.moveaxis(hidden, 1, 2), rng), 2, 1)
+    rows = left[:, None] * shares[:, :, None] + on_hidden
+    return rows / np.maximum(rows.sum(axis=1, keepdims=True), LEAST_CHANCE)
+
+
+def _multinomial(n: FloatArray, p: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Counts with probabilities along the last axis; none where there are no probabilities."""
+    can_fall = p.sum(axis=-1) > 0.5
+    p = np.where(can_fall[..., None], p, 1 / p.shape[-1])
+    return rng.multinomial(np.where(can_fall, n, 0), p / p.sum(axis=-1, keepdims=True)).astype(np.float64)

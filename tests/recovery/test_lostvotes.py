@@ -1,0 +1,158 @@
+"""Votes that rows lost with the labels that were overlooked: what shares tell of them, and what they then tell."""
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from scipy.stats import binom
+
+from hidldl import BayesHidLDL, hide_labels, load_model, save_model, score
+from hidldl.recovery.lostvotes import (
+    MOST_VOTES,
+    VoteSums,
+    chances_of_votes,
+    count_votes,
+    explains_votes,
+    possible_votes,
+    shares_of_votes,
+)
+
+KNOWN = {"nu": 6.0, "ridge": 1.0, "width": 1.0, "standardize": True, "prior_rows": 1.0, "n_components": 1}
+
+
+def votes(n_rows=400, n_labels=6, n_votes=10, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, 4))
+    z = 1.5 * X @ rng.standard_normal((4, n_labels)) + 0.3 * rng.standard_normal((n_rows, n_labels))
+    return X, np.array([rng.multinomial(n_votes, p) / n_votes for p in softmax(z, axis=1)])
+
+
+@pytest.fixture(scope="module")
+def table():
+    X, D = votes()
+    return X, D, *hide_labels(D, 0.4, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def unaware(table):
+    X, _, D_obs, _ = table
+    return BayesHidLDL(zeros="unknown", random_state=0, **KNOWN).fit(X, D_obs)
+
+
+class TestVotesOfShares:
+    def test_thirds_are_of_a_multiple_of_three_votes(self):
+        possible = possible_votes(np.array([[1 / 3, 2 / 3, 0], [0.3333, 0.6667, 0], [0.1, 0.9, 0], [1, 0, 0]]), 10)
+        for thirds in possible[:2]:
+            assert list(np.flatnonzero(thirds) + 1) == [3, 6, 9]
+        assert list(np.flatnonzero(possible[2]) + 1) == [10]
+        assert possible[3].all()
+
+    def test_shares_of_no_votes_may_have_any(self):
+        assert possible_votes(np.array([[0.123456, 0.876544]]), 10).all()
+
+    @pytest.mark.parametrize("n_votes", [5, 10, 30])
+    @pytest.mark.parametrize("rate", [0, 0.5, 0.7])
+    def test_their_number_is_that_of_complete_rows(self, n_votes, rate):
+        _, D = votes(1500, n_votes=n_votes)
+        D_obs, observed = hide_labels(D, rate, random_state=0)
+        assert count_votes(D_obs) == n_votes
+        left = np.rint((D * observed).sum(axis=1) * n_votes).astype(int)
+        assert possible_votes(D_obs, n_votes)[np.arange(len(D)), left - 1].all()
+
+    def test_other_shares_are_no_votes(self):
+        rng = np.random.default_rng(0)
+        assert count_votes(rng.dirichlet(np.ones(4), 500)) is None
+        assert count_votes(np.eye(4)[rng.integers(4, size=500)]) is None
+        assert count_votes(votes(n_votes=2 * MOST_VOTES)[1]) is None
+        assert count_votes(np.zeros((100, 3))) is None
+
+
+class TestChances:
+    def test_are_binomial(self):
+        rng = np.random.default_rng(0)
+        D, observed = rng.dirichlet(np.ones(4), (5, 3)).transpose(0, 2, 1), rng.random((5, 4)) < 0.6
+        chances = chances_of_votes(D, observed, 7)
+        mass = np.where(observed[:, :, None], D, 0).sum(axis=1)
+        for left in range(1, 8):
+            assert chances[:, left - 1] == pytest.approx(binom.pmf(left, 7, mass))
+
+    def test_a_label_without_others_that_lost_votes_was_overlooked(self):
+        D = np.array([0.5, 0.3, 0.2])[None, :, None]
+        for left, expected in ((6, 1.0), (10, 0.25)):
+            sums = VoteSums(np.arange(1, 11)[None] == left, np.full(3, 0.25))
+            sums.add(D, np.array([[True, True, False]]), np.ones((1, 1)))
+            means = sums.means()
+            assert means.overlooked[0, 2] == pytest.approx(expected, abs=1e-6)
+            assert means.took_votes[0, 2] == pytest.approx(0 if left == 10 else 1, abs=1e-6)
+            assert means.left[0] == pytest.approx(left)
+
+    def test_a_model_must_foretell_them_better_than_their_frequencies(self):
+        rng = np.random.default_rng(0)
+        left = rng.integers(6, 11, 300)
+        possible = left[:, None] == np.arange(1, 11)
+        good = binom.pmf(np.arange(1, 11), 10, left[:, None] / 10)
+        assert explains_votes(good, possible)
+        assert not explains_votes(good[rng.permutation(300)], possible)
+        assert not explains_votes(good[:20], possible[:20])
+
+    @pytest.mark.parametrize("rng", [None, np.random.default_rng(0)])
+    def test_lost_votes_are_on_hidden_labels(self, rng):
+        expected = np.repeat(np.array([[0.4, 0.2, 0.3, 0.1]]), 2, axis=0)[:, :, None]
+        shares, observed = np.array([[0.5, 0.5, 0, 0]] * 2), np.array([[True, True, False, False]] * 2)
+        chances = np.zeros((2, 10, 1))
+        chances[0, 5], chances[1, 9] = 0.2, 0.1
+        D = shares_of_votes(expected, shares, observed, chances, rng)[:, :, 0]
+        assert D.sum(axis=1) == pytest.approx([1, 1])
+        assert D[0, :2] == pytest.approx([0.3, 0.3])
+        assert D[0, 2:].sum() == pytest.approx(0.4)
+        assert D[1] == pytest.approx([0.5, 0.5, 0, 0])
+
+
+class TestTable:
+    def test_rows_with_all_votes_lose_nothing_and_others_what_they_lost(self, table, unaware):
+        _, _, D_obs, _ = table
+        assert unaware._model.estimates.zeros.n_votes == 10
+        possible = possible_votes(D_obs, 10)
+        is_sure = possible.sum(axis=1) == 1
+        lost = 1 - (possible[is_sure].argmax(axis=1) + 1) / 10
+        assert unaware.hidden_mass_[is_sure] == pytest.approx(lost, abs=1e-9)
+        assert unaware.distributions_[is_sure][lost == 0] == pytest.approx(D_obs[is_sure][lost == 0], abs=1e-9)
+
+    def test_votes_bring_rows_nearer_to_the_truth(self, table, unaware):
+        X, D, D_obs, observed = table
+        uneven = np.where(np.arange(len(X)) < 10, 1.01, 1)  # votes that are given are not counted
+        without = BayesHidLDL(zeros="unknown", random_state=0, **KNOWN).fit(X, D_obs, votes=uneven)
+        assert without._model.estimates.zeros.n_votes is None
+        errors = [score(D, model.distributions_)["chebyshev"] for model in (unaware, without)]
+        assert errors[0] < 0.97 * errors[1]
+        unknown = D_obs == 0
+        brier = [
+            np.mean((model.hidden_probability_ - ~observed)[unknown & (D > 0)] ** 2) for model in (unaware, without)
+        ]
+        assert brier[0] < brier[1]
+
+    def test_draws_and_bounds_are_of_votes(self, table, unaware):
+        _, _, D_obs, _ = table
+        tables = unaware.sample(5, random_state=0)
+        assert tables.min() >= 0
+        assert np.abs(tables.sum(axis=2) - 1).max() < 1e-12
+        is_sure = possible_votes(D_obs, 10).sum(axis=1) == 1
+        assert np.abs(10 * tables[:, is_sure] - np.rint(10 * tables[:, is_sure])).max() < 1e-6
+        low, high, *_ = unaware.intervals(0.9)
+        assert (low <= high).all()
+
+    def test_new_rows_and_saved_models_have_them_too(self, table, unaware, tmp_path):
+        X, _, D_obs, _ = table
+        save_model(tmp_path / "model.npz", unaware)
+        loaded, *_ = load_model(tmp_path / "model.npz")
+        expected = unaware.predict(X[:50], D_obs[:50])
+        assert (loaded.predict(X[:50], D_obs[:50]) == expected).all()
+        assert np.abs(expected - unaware.distributions_[:50]).mean() < 0.02
+
+    def test_rows_with_different_numbers_of_votes_lose_none(self):
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((400, 3))
+        p = softmax(0.7 * X @ rng.standard_normal((3, 5)), axis=1)
+        D = np.array([rng.multinomial(n, row) / n for n, row in zip(rng.integers(8, 13, 400), p, strict=True)])
+        model = BayesHidLDL(zeros="unknown", random_state=0, **KNOWN).fit(X, D)
+        assert model._model.estimates.zeros.n_votes is None
+        assert score(D, model.distributions_)["chebyshev"] < 0.02
