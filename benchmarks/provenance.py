@@ -3,6 +3,7 @@
 import os
 import platform
 import subprocess
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -11,24 +12,24 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 
 
-def provenance() -> str:
+def provenance(packages: Sequence[str] = PACKAGES, machine: str = "") -> str:
     """Commit, date, versions and machine of this run."""
     commit = _git("rev-parse", "--short", "HEAD") or "unknown"
     # Figures of code that nobody can check out again must not pass for those of a commit.
     changed = (
         " with changes" if _git("status", "--porcelain", "--untracked-files=no", "--", "src", "benchmarks") else ""
     )
-    versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
+    versions = ", ".join(f"{package} {version(package)}" for package in packages)
     return (
         f"Measured at commit {commit}{changed} on {datetime.now(UTC):%Y-%m-%d}: Python {platform.python_version()}, "
-        f"{versions}, {platform.system()} {platform.machine()}, {os.cpu_count()} cores."
+        f"{versions}, {platform.system()} {platform.machine()}, {os.cpu_count()} cores{machine}."
     )
 
 
-def write_markdown(path: Path, text: str) -> None:
+def write_markdown(path: Path, text: str, source: str | None = None) -> None:
     """Write a table with its provenance as the last line."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{text.rstrip()}\n\n*{provenance()}*\n", encoding="utf-8")
+    path.write_text(f"{text.rstrip()}\n\n*{source or provenance()}*\n", encoding="utf-8")
 
 
 def show(tables: dict[str, str], folder: Path | None) -> None:

@@ -1,5 +1,6 @@
-"""Types of arrays, and their compact form."""
+"""Types of arrays, whose library an array is of, and its compact form."""
 
+import sys
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,8 +11,16 @@ FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 IntArray: TypeAlias = npt.NDArray[np.integer[Any]]
 
+Tensor: TypeAlias = Any
+"""A tensor of PyTorch, which is imported only where a device is asked for."""
+
 COMPACT_DENSITY = 0.05
 """Share of non-zero features below which a dense matrix is worth converting."""
+
+
+def namespace(array: Any) -> Any:
+    """NumPy or PyTorch, whichever the array is of: code that takes its functions from here runs on either."""
+    return np if isinstance(array, np.ndarray) else sys.modules["torch"]
 
 
 def compact(X: Any) -> Any:

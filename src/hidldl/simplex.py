@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hidldl.arrays import BoolArray, FloatArray
+from hidldl.arrays import BoolArray, FloatArray, namespace
 
 
 def clip_and_close(D: FloatArray) -> FloatArray:
@@ -10,10 +10,11 @@ def clip_and_close(D: FloatArray) -> FloatArray:
 
     It keeps proportions, which the Euclidean projection does not. A row with nothing positive becomes uniform.
     """
-    D = np.maximum(D, 0)
+    xp = namespace(D)
+    D = D.clip(min=0)
     sums = D.sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):
-        return np.where(sums > 0, D / sums, D.dtype.type(1 / D.shape[1]))
+        return xp.where(sums > 0, D / sums, xp.full_like(sums, 1 / D.shape[1]))
 
 
 def project_onto_simplex(Y: FloatArray, weights: FloatArray | None = None) -> FloatArray:

@@ -2,15 +2,15 @@
 
 Minimises ``1/2 tr(D' G D) + alpha ||D||_*`` over rows on the simplex that are proportional to the observed
 rows, with D split into D (graph, simplex), A (trace norm) and B (proportions). The steps are in the order of
-the paper.
+the paper. They run on arrays of NumPy and on tensors of PyTorch alike.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from hidldl.arrays import BoolArray, FloatArray
+from hidldl.arrays import BoolArray, FloatArray, namespace
 from hidldl.simplex import clip_and_close
 
 
@@ -25,7 +25,7 @@ class Solution:
 
 
 def solve(
-    laplacian: sparse.csr_array,
+    laplacian: Any,
     D_obs: FloatArray,
     observed: BoolArray,
     *,
@@ -40,10 +40,11 @@ def solve(
 
     Without ``constraint`` the split B and its multiplier drop out, and D_obs enters as the start only.
     """
-    D = D_obs
-    A = B = Lambda = np.ones_like(D)
-    Lambda_B = np.ones_like(D) if constraint else np.zeros_like(D)
-    low_rank_gaps, proportion_gaps = [], []
+    D, xp = D_obs, namespace(D_obs)
+    A = B = Lambda = xp.ones_like(D)
+    Lambda_B = xp.ones_like(D) if constraint else xp.zeros_like(D)
+    low_rank_gaps: list[float] = []
+    proportion_gaps: list[float] = []
     for _ in range(max_iter):
         gradient = laplacian @ D + Lambda + rho * (D - A)
         if constraint:
@@ -51,11 +52,11 @@ def solve(
         D = clip_and_close(D - step * gradient)
         A = shrink_singular_values(D + Lambda / rho, alpha / rho)
         Lambda = Lambda + rho * (D - A)
-        low_rank_gaps.append(np.abs(D - A).max())
+        low_rank_gaps.append(float(abs(D - A).max()))
         if constraint:
             B = impose_proportions(D + Lambda_B / rho, D_obs, observed)
             Lambda_B = Lambda_B + rho * (D - B)
-            proportion_gaps.append(np.abs(D - B).max())
+            proportion_gaps.append(float(abs(D - B).max()))
         if max(low_rank_gaps[-1], proportion_gaps[-1] if constraint else 0) < tol:
             return Solution(D, history_of(low_rank_gaps, proportion_gaps), True, len(low_rank_gaps))
     return Solution(D, history_of(low_rank_gaps, proportion_gaps), False, max_iter)
@@ -75,18 +76,16 @@ def shrinkage(gram: FloatArray, threshold: float) -> FloatArray:
     """The m × m matrix by which Y is multiplied to shrink its singular values, from Y'Y."""
     if threshold == 0:
         return np.eye(len(gram), dtype=gram.dtype)
-    eigenvalues, V = np.linalg.eigh(gram)
-    singular_values = np.sqrt(np.maximum(eigenvalues, 0))
-    large = singular_values > threshold
-    factors = np.zeros_like(singular_values)
-    factors[large] = 1 - threshold / singular_values[large]
-    return (V * factors) @ V.T
+    eigenvalues, V = namespace(gram).linalg.eigh(gram)
+    # At least the threshold, so that the factor of what is smaller is exactly 0.
+    singular_values = (eigenvalues.clip(min=0) ** 0.5).clip(min=threshold)
+    return (V * (1 - threshold / singular_values)) @ V.T
 
 
 def impose_proportions(Y: FloatArray, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
     """The nearest matrix whose observed part is proportional to ``D_obs`` in every row (Eq. 18)."""
     scaling = (Y * D_obs).sum(axis=1, keepdims=True) / (D_obs**2).sum(axis=1, keepdims=True)
-    return np.where(observed, scaling * D_obs, Y)
+    return namespace(Y).where(observed, scaling * D_obs, Y)
 
 
 def history_of(low_rank_gaps: list[float], proportion_gaps: list[float]) -> dict[str, FloatArray]:

@@ -1,0 +1,192 @@
+"""The methods on an NVIDIA card, each beside its goal and beside the limit that the card's memory sets.
+
+Runs the library's own code with NumPy, SciPy and PyTorch alone: what it imports but never calls here may be missing.
+"""
+
+import argparse
+import importlib
+import importlib.util
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
+from unittest.mock import MagicMock
+
+import numpy as np
+import torch
+from provenance import ROOT, provenance, write_markdown
+
+ROWS, LABELS, NEIGHBORS, FEATURES = 10_000_000, 10, 16, 16
+OPTIONS = {"alpha": 16.0, "rho": 2.0, "step": 0.01, "tol": 0.0, "constraint": True}
+ABSENT = ["numba", "numba.extending", "joblib", "threadpoolctl", "pandas", "sklearn", "sklearn.cluster"]
+ABSENT += ["sklearn.neighbors", "sklearn.metrics", "sklearn.metrics.pairwise", "sklearn.utils.sparsefuncs"]
+"""Modules that the library imports and that nothing here calls; empty ones stand in for those that are missing."""
+CONFIGURATIONS = [(rows, at_once) for rows in (16, 32, 64, 128) for at_once in (1, 4, 8)]
+
+
+class Figure(NamedTuple):
+    """What was measured: seconds for all rows, the goal for ten million, and the bytes that must move at least."""
+
+    what: str
+    seconds: float
+    goal: float | None = None
+    gigabytes: float | None = None
+    note: str = ""
+
+
+def library(name: str) -> Any:
+    """A module of the library, without running what only other modules need."""
+    if "hidldl" not in sys.modules:
+        package = types.ModuleType("hidldl")
+        package.__path__ = [str(ROOT / "src" / "hidldl")]
+        sys.modules["hidldl"] = package
+        roots = {absent.partition(".")[0] for absent in ABSENT}
+        missing = {root for root in roots if importlib.util.find_spec(root) is None}
+        for absent in ABSENT:
+            if absent.partition(".")[0] in missing:
+                sys.modules[absent] = MagicMock()
+    return importlib.import_module(f"hidldl.{name}")
+
+
+def seconds(work: Callable[[], Any], device: Any, turns: int = 1) -> float:
+    """The least of some turns, until the device is done."""
+    times = []
+    for _ in range(turns):
+        wait(device)
+        started = perf_counter()
+        work()
+        wait(device)
+        times.append(perf_counter() - started)
+    return min(times)
+
+
+def wait(device: Any) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def bandwidth(device: Any) -> float:
+    """Bytes per second of a copy: read once, written once."""
+    source = torch.ones(2**30 if device.type == "cuda" else 2**25, device=device)
+    target = torch.empty_like(source)
+    return 2 * source.nbytes / seconds(lambda: target.copy_(source), device, turns=10)
+
+
+def shares_and_mask(n_rows: int, device: Any) -> tuple[Any, Any]:
+    """Rows with half of their labels hidden, in single precision."""
+    generator = torch.Generator(device).manual_seed(0)
+    D = torch.softmax(torch.randn((n_rows, LABELS), generator=generator, device=device), dim=1)
+    observed = torch.rand((n_rows, LABELS), generator=generator, device=device) < 0.5
+    observed |= ~observed.any(dim=1, keepdim=True) & (torch.arange(LABELS, device=device) == 0)
+    D *= observed
+    return D / D.sum(dim=1, keepdim=True), observed
+
+
+def scattered_laplacian(n_rows: int, device: Any) -> Any:
+    """A graph in which every row has the same number of neighbours, anywhere in the table: the worst case."""
+    generator = torch.Generator(device).manual_seed(1)
+    order = torch.randperm(n_rows, generator=generator, device=device)
+    place = torch.empty_like(order).scatter_(0, order, torch.arange(n_rows, device=device))
+    steps = torch.arange(1, NEIGHBORS // 2 + 1, device=device) * max(n_rows // 97, 1)
+    columns = torch.cat([place[:, None], (place[:, None] + torch.cat([steps, -steps])) % n_rows], dim=1)
+    columns = order.to(torch.int32)[columns]
+    values = torch.full(columns.shape, -0.5, device=device)
+    values[:, 0] = NEIGHBORS / 2
+    starts = torch.arange(0, columns.numel() + 1, NEIGHBORS + 1, device=device, dtype=torch.int32)
+    return library("device").sparse_on_device(starts, columns.reshape(-1), values.reshape(-1), device)
+
+
+def of_algorithm1(n_rows: int, device: Any) -> list[Figure]:
+    """100 iterations of Algorithm 1, and their parts."""
+    D_obs, observed = shares_and_mask(n_rows, device)
+    G = scattered_laplacian(n_rows, device)
+    table, graph = D_obs.nbytes / 1e9, (8 * G.values().numel() + 4 * n_rows) / 1e9
+    lookups = (NEIGHBORS + 1) * table
+    sweep = 7 * table + observed.nbytes / 1e9 + graph
+    plain = library("recovery.algorithm1").solve
+    few = {**OPTIONS, "max_iter": 5}
+    out = torch.empty_like(D_obs)
+    measured = seconds(lambda: plain(G, D_obs, observed, **few), device, turns=2) / 5
+    figures = [Figure("an iteration, PyTorch alone", measured, None, sweep)]
+    measured = seconds(lambda: torch.matmul(G, D_obs, out=out), device, turns=3)
+    figures.append(Figure("graph times D, PyTorch alone", measured, None, graph + 2 * table))
+    if device.type != "cuda":
+        return figures
+    kernels = library("recovery.algorithm1_triton")
+    figures += lookups_by_configuration(kernels, G, D_obs, out, graph + table + lookups)
+    expected = plain(G, D_obs, observed, **few).D
+    off = float((kernels.solve(G, D_obs, observed, **few).D - expected).abs().max())
+    del expected
+    measured = seconds(lambda: kernels.solve(G, D_obs, observed, **OPTIONS, max_iter=100), device, turns=2)
+    note = f"at most {off:.1e} from PyTorch alone after 5 iterations"
+    figures.append(Figure("HidLDL, 100 iterations, if each value moves once", measured, 0.6, 101 * sweep, note))
+    figures.append(Figure("the same, with the row of every neighbour", measured, 0.6, 101 * (sweep + lookups)))
+    return figures
+
+
+def lookups_by_configuration(kernels: Any, G: Any, D: Any, out: Any, gigabytes: float) -> list[Figure]:
+    """Graph times D as a kernel: as it is configured, and the best of other configurations."""
+
+    def run() -> float:
+        kernels.multiply(G, D, out)
+        return seconds(lambda: kernels.multiply(G, D, out), D.device, turns=5)
+
+    figures = [Figure("graph times D, kernel", run(), 1.8e-3, gigabytes)]
+    chosen = kernels.LOOKUP_ROWS, kernels.LOOKUPS_AT_ONCE
+    times = {}
+    for configuration in CONFIGURATIONS:
+        kernels.LOOKUP_ROWS, kernels.LOOKUPS_AT_ONCE = configuration
+        times[configuration] = run()
+    kernels.LOOKUP_ROWS, kernels.LOOKUPS_AT_ONCE = chosen
+    rows, at_once = min(times, key=lambda configuration: times[configuration])
+    note = f"with {rows} rows and {at_once} neighbours at once; the library has {chosen[0]} and {chosen[1]}"
+    return [*figures, Figure("the same, best configuration", times[rows, at_once], None, gigabytes, note)]
+
+
+PARTS = {"hidldl": of_algorithm1}
+
+
+def markdown(figures: list[Figure], speed: float, n_rows: int) -> str:
+    heads = ("what", "seconds", "goal", "at least, GB", "share of the bandwidth", "note")
+    lines = [f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}"]
+    for figure in figures:
+        share = "" if figure.gigabytes is None else f"{figure.gigabytes * 1e9 / speed / figure.seconds:.2f}"
+        moved = "" if figure.gigabytes is None else f"{figure.gigabytes:.2f}"
+        goal = "" if figure.goal is None or n_rows != ROWS else f"{figure.goal:g}"
+        lines.append(f"| {figure.what} | {figure.seconds:.4g} | {goal} | {moved} | {share} | {figure.note} |")
+    lines += ["", f"{n_rows:,} rows, {LABELS} labels; a copy moves {speed / 1e12:.3f} TB/s."]
+    return "\n".join(lines)
+
+
+def main(n_rows: int, device: Any, parts: list[str], path: Path | None) -> None:
+    speed = bandwidth(device)
+    figures = []
+    for part in parts:
+        started = perf_counter()
+        figures += PARTS[part](n_rows, device)
+        print(f"{part}: {perf_counter() - started:.0f} s in all", file=sys.stderr, flush=True)
+        # What is measured is seen even if a later part fails.
+        print(markdown(figures, speed, n_rows), file=sys.stderr, flush=True)
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
+    packages = ["numpy", "torch", *(["triton"] if importlib.util.find_spec("triton") else [])]
+    card = f", {torch.cuda.get_device_name(device)}" if device.type == "cuda" else ""
+    source, text = provenance(packages, card), markdown(figures, speed, n_rows)
+    print(f"{text}\n\n{source}")
+    if path:
+        write_markdown(path, text, source)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--write", type=Path, help="also write the table into this file")
+    arguments = parser.parse_args()
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.set_grad_enabled(False)
+    np.seterr(all="ignore")
+    main(arguments.rows, torch.device(arguments.device), arguments.parts, arguments.write)
