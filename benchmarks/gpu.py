@@ -62,6 +62,12 @@ def seconds(work: Callable[[], Any], device: Any, turns: int = 1) -> float:
     return min(times)
 
 
+def timed(work: Callable[[], Any], device: Any) -> tuple[float, Any]:
+    """Seconds, and what came out."""
+    results: list[Any] = []
+    return seconds(lambda: results.append(work()), device), results[0]
+
+
 def wait(device: Any) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -145,7 +151,41 @@ def lookups_by_configuration(kernels: Any, G: Any, D: Any, out: Any, gigabytes: 
     return [*figures, Figure("the same, best configuration", times[rows, at_once], None, gigabytes, note)]
 
 
-PARTS = {"hidldl": of_algorithm1}
+def features(n_rows: int, n_directions: int, device: Any) -> Any:
+    """Features that vary in so many directions: uniform ones if in all of them, the worst case of any search."""
+    generator = torch.Generator(device).manual_seed(2)
+    if n_directions == FEATURES:
+        return torch.rand((n_rows, FEATURES), generator=generator, device=device)
+    sources = torch.randn((n_rows, n_directions), generator=generator, device=device)
+    return sources @ torch.randn((n_directions, FEATURES), generator=generator, device=device)
+
+
+def of_the_graph(n_rows: int, device: Any) -> list[Figure]:
+    return of_a_graph(n_rows, 6, device) + of_a_graph(n_rows, FEATURES, device)
+
+
+def of_a_graph(n_rows: int, n_directions: int, device: Any) -> list[Figure]:
+    """The search for neighbours, the graph, and Algorithm 1 on it."""
+    graph_torch = library("graph_torch")
+    X = features(n_rows, n_directions, device)
+    name = "uniform" if n_directions == FEATURES else f"in {n_directions} directions"
+    measured, neighbors = timed(lambda: graph_torch.nearest_neighbors(X, NEIGHBORS, True), device)
+    gigabytes = (X.nbytes + neighbors.indices.nbytes + neighbors.distances.nbytes) / 1e9
+    note = f"recall {neighbors.recall:.3f}"
+    figures = [Figure(f"neighbours, {FEATURES} features, {name}", measured, 60, gigabytes, note)]
+    sigma = float(neighbors.distances.median())
+    measured, G = timed(lambda: graph_torch.laplacian(neighbors, sigma, X.dtype), device)
+    note = f"{len(G.values()) / n_rows:.1f} entries per row"
+    figures.append(Figure(f"their graph, {name}", measured, note=note))
+    if device.type == "cuda":
+        D_obs, observed = shares_and_mask(n_rows, device)
+        solve, options = library("recovery.algorithm1_triton").solve, {**OPTIONS, "max_iter": 100}
+        measured = seconds(lambda: solve(G, D_obs, observed, **options), device, turns=2)
+        figures.append(Figure(f"HidLDL, 100 iterations on it, {name}", measured))
+    return figures
+
+
+PARTS = {"hidldl": of_algorithm1, "graph": of_the_graph}
 
 
 def markdown(figures: list[Figure], speed: float, n_rows: int) -> str:
