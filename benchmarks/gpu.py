@@ -5,10 +5,11 @@ Runs the library's own code with NumPy, SciPy and PyTorch alone: what it imports
 
 import argparse
 import importlib
-import importlib.util
 import sys
 import types
 from collections.abc import Callable
+from importlib.abc import Loader, MetaPathFinder
+from importlib.util import find_spec, spec_from_loader
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -19,10 +20,10 @@ import torch
 from provenance import ROOT, provenance, write_markdown
 
 ROWS, LABELS, NEIGHBORS, FEATURES = 10_000_000, 10, 16, 16
+LANDMARKS, ROUNDS = 500, 30
 OPTIONS = {"alpha": 16.0, "rho": 2.0, "step": 0.01, "tol": 0.0, "constraint": True}
-ABSENT = ["numba", "numba.extending", "joblib", "threadpoolctl", "pandas", "sklearn", "sklearn.cluster"]
-ABSENT += ["sklearn.neighbors", "sklearn.metrics", "sklearn.metrics.pairwise", "sklearn.utils.sparsefuncs"]
-"""Modules that the library imports and that nothing here calls; empty ones stand in for those that are missing."""
+STAND_INS = {"joblib", "numba", "pandas", "sklearn", "threadpoolctl"}
+"""What the library imports and nothing here calls; where one is missing, an object that has every name stands in."""
 CONFIGURATIONS = [(rows, at_once) for rows in (16, 32, 64, 128) for at_once in (1, 4, 8)]
 
 
@@ -36,17 +37,26 @@ class Figure(NamedTuple):
     note: str = ""
 
 
+class StandIns(MetaPathFinder, Loader):
+    """Finds modules that nothing else finds."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        return spec_from_loader(name, self, is_package=True) if name.partition(".")[0] in STAND_INS else None
+
+    def create_module(self, spec: Any) -> Any:
+        return MagicMock()
+
+    def exec_module(self, module: Any) -> None:
+        pass
+
+
 def library(name: str) -> Any:
-    """A module of the library, without running what only other modules need."""
+    """A module of the library, without the package's own start, which needs more."""
     if "hidldl" not in sys.modules:
         package = types.ModuleType("hidldl")
         package.__path__ = [str(ROOT / "src" / "hidldl")]
         sys.modules["hidldl"] = package
-        roots = {absent.partition(".")[0] for absent in ABSENT}
-        missing = {root for root in roots if importlib.util.find_spec(root) is None}
-        for absent in ABSENT:
-            if absent.partition(".")[0] in missing:
-                sys.modules[absent] = MagicMock()
+        sys.meta_path.append(StandIns())
     return importlib.import_module(f"hidldl.{name}")
 
 
@@ -185,7 +195,43 @@ def of_a_graph(n_rows: int, n_directions: int, device: Any) -> list[Figure]:
     return figures
 
 
-PARTS = {"hidldl": of_algorithm1, "graph": of_the_graph}
+def kernel_of(X: Any) -> Any:
+    """The library's kernel map, with distances of NumPy where scikit-learn is missing."""
+    kernelmean = library("recovery.kernelmean")
+    if isinstance(kernelmean.euclidean_distances, MagicMock):
+
+        def squared_distances(A: Any, B: Any = None, squared: bool = True) -> Any:
+            return ((A[:, None] - (A if B is None else B)) ** 2).sum(axis=2)
+
+        kernelmean.euclidean_distances = squared_distances
+    return kernelmean.Landmarks.choose(X, LANDMARKS, True, np.random.default_rng(0)).with_width(1.0)
+
+
+def of_bayes(n_rows: int, device: Any) -> list[Figure]:
+    """BayesHidLDL with given parameters, part by part, in single precision; arrays come from the host and go there."""
+    fitting, on_it = library("recovery.fitting"), library("recovery.fitting_torch")
+    posterior, latent = library("recovery.posterior"), library("recovery.latent")
+    X = features(n_rows, 6, device).cpu().numpy()
+    D_obs, observed = (part.cpu().numpy() for part in shares_and_mask(n_rows, device))
+    kernel, parameters = kernel_of(X), latent.Parameters(nu=100.0, ridge=1.0, prior_rows=10.0)
+    first, (F, means) = timed(lambda: on_it.kernel_features(kernel, X, torch.float32, device), device)
+    second, regression = timed(lambda: on_it.ridge(F, means, parameters.ridge), device)
+    how = {"max_iter": ROUNDS, "tol": 0.0, "regression": regression, "rounds_on": on_it.DeviceRounds}
+    third, fit = timed(lambda: fitting.fit_latent_model(F, D_obs, observed, parameters, **how), device)
+    draws = posterior.Draws.shared(np.random.default_rng(0), 128, LABELS)
+    fourth, _ = timed(lambda: on_it.mean_rows(fit.model, fit.rows, draws, torch.float32, device), device)
+    state = 4 * n_rows * (6 * LABELS + 2 * (LABELS + 1)) / 1e9
+    in_rounds = ROUNDS * (F.nbytes / 1e9 + state)
+    return [
+        Figure(f"features of {LANDMARKS} landmarks", first, None, F.nbytes / 1e9),
+        Figure("their scatter", second, None, F.nbytes / 1e9),
+        Figure(f"{ROUNDS} rounds of EM, and the posterior", third, None, in_rounds),
+        Figure("means of 128 draws", fourth),
+        Figure("BayesHidLDL, all of these", first + second + third + fourth, 20),
+    ]
+
+
+PARTS = {"hidldl": of_algorithm1, "graph": of_the_graph, "bayes": of_bayes}
 
 
 def markdown(figures: list[Figure], speed: float, n_rows: int) -> str:
@@ -211,7 +257,7 @@ def main(n_rows: int, device: Any, parts: list[str], path: Path | None) -> None:
         print(markdown(figures, speed, n_rows), file=sys.stderr, flush=True)
         if device.type == "cuda":
             torch.cuda.empty_cache()
-    packages = ["numpy", "torch", *(["triton"] if importlib.util.find_spec("triton") else [])]
+    packages = ["numpy", "torch", *(["triton"] if find_spec("triton") else [])]
     card = f", {torch.cuda.get_device_name(device)}" if device.type == "cuda" else ""
     source, text = provenance(packages, card), markdown(figures, speed, n_rows)
     print(f"{text}\n\n{source}")

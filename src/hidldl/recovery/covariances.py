@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hidldl.arrays import BoolArray, FloatArray
+from hidldl.arrays import BoolArray, FloatArray, namespace
 
 
 def moments_of_log_ratios(shares: FloatArray, observed: BoolArray, nu: float) -> tuple[FloatArray, FloatArray]:
@@ -14,15 +14,13 @@ def moments_of_log_ratios(shares: FloatArray, observed: BoolArray, nu: float) ->
     slow to find one that is missing at the start.
     """
     n_labels = shares.shape[1]
-    logs = np.where(observed, np.log(shares + 0.5 / nu), 0)
-    mask = observed.astype(np.float64)
-    pairs, sums, squares = mask.T @ mask, logs.T @ mask, (logs**2).T @ mask
+    pairs, sums, squares, products = sums_over_pairs(shares, observed, nu)
     differences = sums - sums.T
     connections = np.diag(pairs.sum(axis=1)) - pairs
     mean = np.linalg.lstsq(connections, differences.sum(axis=1), rcond=None)[0]
     mean -= mean.mean()
     gaps = mean[:, None] - mean
-    squared = squares + squares.T - 2 * logs.T @ logs - 2 * differences * gaps + pairs * gaps**2
+    squared = squares + squares.T - 2 * products - 2 * differences * gaps + pairs * gaps**2
     overall = squared.sum() / max(pairs.sum() - np.trace(pairs), 1)
     variation = (squared + 2 * overall) / (pairs + 2)
     np.fill_diagonal(variation, 0)
@@ -30,6 +28,15 @@ def moments_of_log_ratios(shares: FloatArray, observed: BoolArray, nu: float) ->
     S = (vectors * np.maximum(eigenvalues, 0)) @ vectors.T
     typical = max(np.trace(S) / (n_labels - 1), 1 / nu)
     return mean, (S + typical * (np.eye(n_labels) - 1 / n_labels)) / 2
+
+
+def sums_over_pairs(shares: FloatArray, observed: BoolArray, nu: float) -> FloatArray:
+    """For each pair of labels, over the rows that have both: how many, and sums of logs, their squares and products."""
+    xp = namespace(shares)
+    mask = xp.where(observed, xp.ones_like(shares), 0)
+    logs = mask * xp.log(shares + 0.5 / nu)
+    sums = xp.stack([mask.T @ mask, logs.T @ mask, (logs**2).T @ mask, logs.T @ logs])
+    return np.asarray(sums.tolist())
 
 
 def shifted(S: FloatArray) -> FloatArray:

@@ -89,11 +89,13 @@ def fit_latent_model(
     simple: Fit | None = None,
     presence: FloatArray | None = None,
     mapper: Mapper = map,
+    rounds_on: "type[Rounds] | None" = None,
 ) -> Fit:
     """EM from pairwise log-ratios to a standstill: no round changes S or the means by more than ``tol`` of their size.
 
     Two rounds, then a leap along the direction in which they moved (SQUAREM, Varadhan and Roland 2008), and so on:
     EM itself is slow where much is hidden. Several kinds start from the residuals of a fit with one, ``simple``.
+    ``rounds_on`` is where the rounds run: here, or on a device (``fitting_torch``).
     """
     if regression is None:
         regression = Ridge.of(features, parameters.ridge)
@@ -110,15 +112,15 @@ def fit_latent_model(
             regression=regression,
             presence=presence,
             mapper=mapper,
+            rounds_on=rounds_on,
         )
     presence = observed.astype(np.float64) if presence is None else presence
     nu = np.full(len(shares), parameters.nu * row_weights)
-    rounds = Rounds(features, shares, observed, presence, nu, parameters, regression, mapper)
+    rounds = (rounds_on or Rounds)(features, shares, observed, presence, nu, parameters, regression, mapper)
     start = rounds.start() if simple is None or parameters.n_components == 1 else rounds.split(simple)
     current, changes, converged = climb(rounds, start, max_iter, tol)
     model = LatentModel(parameters, current, regression)
-    rows = rounds.rows(current)
-    evidence = model.condition(rows, mapper)
+    rows, evidence = rounds.posterior(model)
     evidences = np.array([*rounds.evidence[1:], evidence.mean()]) + rounds.entropy
     return Fit(model, rows, {"change": np.array(changes), "evidence": evidences}, converged, rounds)
 
@@ -140,8 +142,7 @@ def fit_hiding(fit: Fit, *, tol: float, always: bool = False) -> Fit:
     if not always and (is_flat or rounds.evidence[-1] < without):
         return fit
     model = replace(model, estimates=current)
-    rows = rounds.rows(current)
-    model.condition(rows, rounds.mapper)
+    rows, _ = rounds.posterior(model)
     change = np.concatenate([fit.history["change"], changes])
     evidences = np.array(rounds.evidence[n_before:]) + rounds.entropy
     history = {"change": change, "evidence": np.concatenate([fit.history["evidence"], evidences])}
@@ -232,6 +233,11 @@ class Rounds:
             np.hstack([before.coef[:, :n_labels], np.zeros((len(before.coef), n_kinds))]),
         )
 
+    def posterior(self, model: LatentModel) -> tuple[Rows, FloatArray]:
+        """The rows under the model, and the evidence of each."""
+        rows = self.rows(model.estimates)
+        return rows, model.condition(rows, self.mapper)
+
     def rows(self, estimates: Estimates) -> Rows:
         parts = [self._prior(estimates, block) for block in row_blocks(len(self.shares))]
         mean = np.concatenate([part.mean for part in parts])
@@ -315,7 +321,7 @@ class Rounds:
         variance = np.trace(after.covariance) / (n_labels - 1) + resolution
         difference = (after.coef - before.coef)[:, :n_labels]
         squared = ((after.intercept - before.intercept)[:n_labels] ** 2).mean()
-        squared += np.sum(difference * (self.regression.gram @ difference)) / self.shares.size
+        squared += np.sum(difference * (self.regression.gram @ difference)) / (len(self.shares) * n_labels)
         of_offsets = share @ ((after.offsets - before.offsets) ** 2).mean(axis=1)
         of_S, size_of_S = (
             np.sqrt(share @ (S**2).sum(axis=(1, 2)))

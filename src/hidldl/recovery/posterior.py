@@ -300,7 +300,7 @@ def draw_lost_share(
 
 def complete(hidden: FloatArray, shares: FloatArray) -> FloatArray:
     """Rows with these hidden shares, in which the observed labels take the rest, in their own proportions."""
-    rows = hidden + np.maximum(1 - hidden.sum(axis=1, keepdims=True), 0) * shares
+    rows = hidden + (1 - hidden.sum(axis=1, keepdims=True)).clip(min=0) * shares
     return rows / rows.sum(axis=1, keepdims=True)
 
 
