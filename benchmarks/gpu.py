@@ -219,7 +219,7 @@ def of_bayes(n_rows: int, device: Any) -> list[Figure]:
     how = {"max_iter": ROUNDS, "tol": 0.0, "regression": regression, "rounds_on": on_it.DeviceRounds}
     third, fit = timed(lambda: fitting.fit_latent_model(F, D_obs, observed, parameters, **how), device)
     draws = posterior.Draws.shared(np.random.default_rng(0), 128, LABELS)
-    fourth, _ = timed(lambda: on_it.mean_rows(fit.model, fit.rows, draws, torch.float32, device), device)
+    fourth, _ = timed(lambda: on_it.mean_rows(fit.model, fit.rows, draws, single=True, device=device), device)
     state = 4 * n_rows * (6 * LABELS + 2 * (LABELS + 1)) / 1e9
     in_rounds = ROUNDS * (F.nbytes / 1e9 + state)
     return [

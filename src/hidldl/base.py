@@ -33,8 +33,8 @@ from hidldl.validation import (
     check_table,
 )
 
-SHARED_PARAMETERS = ("n_jobs", "verbose")
-"""Parameters that do not change the result."""
+SHARED_PARAMETERS = ("n_jobs", "verbose", "device")
+"""Parameters that do not change the result beyond rounding."""
 BOUND_DRAWS = 400
 
 

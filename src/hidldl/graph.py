@@ -41,12 +41,7 @@ def weighted_graph(neighbors: Neighbors, sigma: float) -> sparse.csr_array:
     """
     distances, indices, _ = neighbors
     weights = np.exp(-((distances / sigma) ** 2) / 2)
-    if np.median(weights) < VANISHING_WEIGHT:
-        warn_user(
-            f"sigma={sigma:g} is small against the distances between neighbours (median {np.median(distances):.3g}): "
-            "the weights of the graph are almost 0, so the features hardly count. Choose sigma near that median, as "
-            'sigma="auto" does, or scale X.'
-        )
+    warn_of_small_sigma(sigma, float(np.median(distances)))
     n_rows, n_neighbors = distances.shape
     starts = np.arange(0, n_rows * n_neighbors + 1, n_neighbors)
     nearest = sparse.csr_array((weights.ravel(), indices.ravel(), starts), shape=(n_rows, n_rows))
@@ -54,22 +49,40 @@ def weighted_graph(neighbors: Neighbors, sigma: float) -> sparse.csr_array:
     return nearest.maximum(nearest.T).tocsr()
 
 
+def warn_of_small_sigma(sigma: float, median: float) -> None:
+    """Warn if the weight at the median distance between neighbours vanishes."""
+    if np.exp(-((median / sigma) ** 2) / 2) < VANISHING_WEIGHT:
+        warn_user(
+            f"sigma={sigma:g} is small against the distances between neighbours (median {median:.3g}): "
+            "the weights of the graph are almost 0, so the features hardly count. Choose sigma near that median, as "
+            'sigma="auto" does, or scale X.'
+        )
+
+
 def nearest_neighbors(X: Any, n_neighbors: int, search: Search = "exact") -> Neighbors:
     """The nearest other rows of each row; "auto" searches exactly up to a hundred thousand rows."""
     approximate = resolved_search(search, X.shape[0]) == "approximate"
     if not sparse.issparse(X):
-        # A search may expand |x - y|², which loses digits where features have a large common offset. So centre first,
-        # and compute the distances of the neighbours from differences.
-        X = X - X.mean(axis=0, dtype=np.float64)
-        if np.abs(X).max() > LARGEST_FEATURE:
-            i, j = np.unravel_index(np.abs(X).argmax(), X.shape)
-            raise ValueError(
-                f"X exceeds {LARGEST_FEATURE:g} in row {i}, column {j}, so that squares overflow; scale the features."
-            )
+        X = centred(X)
     if approximate:
         return _approximate_neighbors(X, n_neighbors, explicit=search == "approximate")
     distances, indices = NearestNeighbors(n_neighbors=n_neighbors).fit(X).kneighbors()
     return Neighbors(distances if sparse.issparse(X) else _distances(X, indices), indices, 1.0)
+
+
+def centred(X: FloatArray) -> FloatArray:
+    """The features minus their means; refused where their squares would overflow.
+
+    A search may expand |x - y|², which loses digits where features have a large common offset. So centre first, and
+    compute the distances of the neighbours from differences.
+    """
+    X = X - X.mean(axis=0, dtype=np.float64)
+    if np.abs(X).max() > LARGEST_FEATURE:
+        i, j = np.unravel_index(np.abs(X).argmax(), X.shape)
+        raise ValueError(
+            f"X exceeds {LARGEST_FEATURE:g} in row {i}, column {j}, so that squares overflow; scale the features."
+        )
+    return X
 
 
 def resolved_search(search: Search, n_rows: int) -> Search:
@@ -107,12 +120,17 @@ def _approximate_neighbors(X: Any, n_neighbors: int, explicit: bool) -> Neighbor
     nearest = np.argsort(distances, axis=1, kind="stable")[:, :n_neighbors]
     distances, indices = (np.take_along_axis(table, nearest, axis=1) for table in (distances, indices))
     recall = _recall(X, distances)
+    warn_of_low_recall(recall)
+    return Neighbors(distances, indices, recall)
+
+
+def warn_of_low_recall(recall: float) -> None:
+    """Warn if an approximate search missed many neighbours."""
     if recall < LOW_RECALL:
         warn_user(
             f"the approximate search found {recall:.0%} of the nearest neighbours. Scale or reduce the features, or "
             'choose neighbor_search="exact", which takes longer.'
         )
-    return Neighbors(distances, indices, recall)
 
 
 def _recall(X: Any, distances: FloatArray) -> float:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from hidldl.arrays import Tensor
-from hidldl.device import sparse_on_device
+from hidldl.arrays import FloatArray, Tensor
+from hidldl.device import on_device, sparse_on_device
 
 ROWS_PER_CELL = 0.5
 """Times the square root of the rows: with cells this small, comparing rows with centres is as cheap as with rows."""
@@ -50,6 +50,16 @@ class _Cells:
     @property
     def sizes(self) -> Tensor:
         return self.starts.diff()
+
+
+def neighbors_on_device(X: FloatArray, n_neighbors: int, approximate: bool, device: torch.device) -> DeviceNeighbors:
+    """The nearest other rows of rows on the host, whose features are centred."""
+    if not approximate:
+        return nearest_neighbors(on_device(X, device), n_neighbors, False)
+    # In single precision, whose range is small.
+    scale = float(np.abs(X).max()) or 1.0
+    found = nearest_neighbors(on_device((X / scale).astype(np.float32), device), n_neighbors, True)
+    return found._replace(distances=found.distances * scale)
 
 
 def nearest_neighbors(X: Tensor, n_neighbors: int, approximate: bool) -> DeviceNeighbors:

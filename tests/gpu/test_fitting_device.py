@@ -45,7 +45,7 @@ def test_a_fit_is_that_of_the_cpu(table, device, fitting_torch, n_components, pr
     assert np.allclose(there.history["evidence"], here.history["evidence"], atol=10 * near)
     draws = Draws.shared(np.random.default_rng(1), 64, D_obs.shape[1])
     expected = mean_rows(here.model, here.rows, draws)
-    found = fitting_torch.mean_rows(there.model, there.rows, draws, dtype, device)
+    found = fitting_torch.mean_rows(there.model, there.rows, draws, single=precision == "float32", device=device)
     assert np.abs(found - expected).max() < near
 
 

@@ -6,9 +6,11 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from hidldl.arrays import BoolArray, FloatArray
+from hidldl.device import resolved_device
 from hidldl.errors import warn_user
 from hidldl.masks import MEANINGS_OF_ZERO, Zeros
 from hidldl.parallel import Mapper, threads
@@ -85,6 +87,10 @@ class BayesHidLDL(PosteriorRecoverer):
         spread of the log-shares.
     n_jobs : int or None
         Threads; the result does not depend on their number. -1 uses every core.
+    device : None, "auto", "cpu", "cuda" or "cuda:N", default=None
+        Where the model is fitted once its parameters are chosen: with NumPy and compiled code (None), or in PyTorch,
+        which needs ``pip install 'hidldl[gpu]'``, ``hiding="uniform"``, dense features and zeros that are known. "auto"
+        is an NVIDIA card where there is one and the model can be fitted there, else None. Fastest for float32.
     verbose : bool or callable, default=False
         Show the progress of the search for parameters, or call a function with the work done, the total (None, since
         it is unknown) and a text.
@@ -163,6 +169,7 @@ class BayesHidLDL(PosteriorRecoverer):
         max_iter: int = 200,
         tol: float = 3e-3,
         n_jobs: int | None = None,
+        device: str | None = None,
         verbose: Verbose = False,
         random_state: RandomState = None,
     ) -> None:
@@ -182,6 +189,7 @@ class BayesHidLDL(PosteriorRecoverer):
         self.max_iter = max_iter
         self.tol = tol
         self.n_jobs = n_jobs
+        self.device = device
         self.verbose = verbose
         self.random_state = random_state
 
@@ -210,10 +218,11 @@ class BayesHidLDL(PosteriorRecoverer):
             check_number(getattr(self, name), name, at_least=least, integer=True, or_auto=name == "n_landmarks")
         check_number(self.tol, "tol", at_least=0)
         check_workers(self.n_jobs)
+        resolved_device(self.device)
         check_verbose(self.verbose)
 
     def _recover(self, prepared: Any, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
-        self._dtype = D_obs.dtype
+        self._dtype, device = D_obs.dtype, self._runs_on(prepared)
         # Copies in one layout: later changes of the caller's arrays have no effect, and code is compiled once.
         shares, observed = D_obs.astype(np.float64, order="C"), observed.copy(order="C")
         unknown = None if self._unknown is None else self._unknown.copy(order="C")
@@ -225,8 +234,10 @@ class BayesHidLDL(PosteriorRecoverer):
             zero_choice = self._choose(prepared, shares, observed, unknown, row_weights, rng, mapper)
             landmarks = Landmarks.choose(prepared, self._choice.n_landmarks, self._choice.standardize, rng)
             self._features = landmarks.with_width(self._choice.width)
-            table = (self._features(prepared), shares, observed)
             how: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "row_weights": row_weights}
+            if device is not None:
+                return self._recover_on(device, prepared, shares, observed, **how)
+            table = (self._features(prepared), shares, observed)
             if zero_choice is not None and unknown is not None:
                 rates = self._known_rates(shares.shape[1])
                 n_votes = count_votes(shares) if self._votes is None else None
@@ -237,6 +248,31 @@ class BayesHidLDL(PosteriorRecoverer):
                     fit = fit_hiding(fit, tol=self.tol, always=self.hiding == "degree")
             self._keep(fit, unknown)
             return self._estimate(self._rows, mapper)
+
+    def _runs_on(self, X: Any) -> Any:
+        """The device, or None; "auto" is one only for what can run there."""
+        obstacles = {
+            'hiding="uniform"': self.hiding != "uniform",
+            "dense features": sparse.issparse(X),
+            'zeros that are known (observed=, zeros="hidden" or zeros="true")': self._unknown is not None,
+        }
+        missing = [need for need, is_missing in obstacles.items() if is_missing]
+        device = None if self.device == AUTO and missing else resolved_device(self.device)
+        if device is not None and missing:
+            raise ValueError(f'device="{self.device}" needs {missing[0]}; give that, or leave device out.')
+        return device
+
+    def _recover_on(self, device: Any, X: Any, shares: FloatArray, observed: BoolArray, **how: Any) -> FloatArray:
+        """Fit in PyTorch, and the posterior means."""
+        from hidldl.recovery.fitting_torch import fit_on_device, mean_rows
+
+        where = {"single": self._dtype == np.float32, "device": device}
+        parameters = self._choice.parameters(shares.shape[1])
+        self._keep(fit_on_device(self._features, X, shares, observed, parameters, **where, **how), None)
+        if self.estimate != "mean":
+            return self._estimate(self._rows)
+        draws = self._mean_draws(shares.shape[1])
+        return mean_rows(self._model, self._rows, draws, **where).astype(self._dtype, copy=False)
 
     def _keep(self, fit: Fit, unknown: BoolArray | None) -> None:
         self._model, self._rows = fit.of_common_kinds()

@@ -14,7 +14,7 @@ import torch
 from hidldl.arrays import BoolArray, FloatArray, Tensor
 from hidldl.device import on_device
 from hidldl.parallel import Mapper
-from hidldl.recovery.fitting import LARGEST_LEVERAGE, Rounds, Sums
+from hidldl.recovery.fitting import LARGEST_LEVERAGE, Fit, Rounds, Sums, fit_latent_model
 from hidldl.recovery.kernelmean import KernelMap, Ridge
 from hidldl.recovery.latent import LOOSE, MAX_NEWTON, RARE, SHARE_OF_OVERALL, TIGHT, Estimates, LatentModel, Parameters
 from hidldl.recovery.latent import Rows as HostRows
@@ -47,6 +47,28 @@ def ridge(features: Tensor, means: FloatArray, penalty: float) -> Ridge:
     for part in _chunks(len(features), max(features.shape[1], 1), features.device):
         gram += features[part].T @ features[part]
     return Ridge.from_gram(means, gram.cpu().numpy(), len(features), penalty)
+
+
+def fit_on_device(
+    kernel: KernelMap,
+    X: FloatArray,
+    shares: FloatArray,
+    observed: BoolArray,
+    parameters: Parameters,
+    *,
+    single: bool,
+    device: Any,
+    **how: Any,
+) -> Fit:
+    """As ``fit_latent_model`` on the features of a kernel."""
+    features, means = kernel_features(kernel, X, _precision(single), device)
+    regression = ridge(features, means, parameters.ridge)
+    table = (features, shares, observed, parameters)
+    return fit_latent_model(*table, regression=regression, rounds_on=DeviceRounds, **how)
+
+
+def _precision(single: bool) -> torch.dtype:
+    return torch.float32 if single else torch.float64
 
 
 class DeviceRounds(Rounds):
@@ -169,9 +191,9 @@ class DeviceRounds(Rounds):
         return HostRows(shares, observed, nu, mean, scale, kinds, weights, presence), evidence
 
 
-def mean_rows(model: LatentModel, rows: HostRows, draws: Draws, dtype: torch.dtype, device: Any) -> FloatArray:
+def mean_rows(model: LatentModel, rows: HostRows, draws: Draws, *, single: bool, device: Any) -> FloatArray:
     """As ``posterior.mean_rows``, where the mask says nothing about the shares and no zero is in doubt."""
-    out = np.empty_like(rows.mean)
+    out, dtype = np.empty_like(rows.mean), _precision(single)
     estimates, (n_labels, n_draws) = model.estimates, draws.shape
 
     def there(array: Any) -> Tensor:

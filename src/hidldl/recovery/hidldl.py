@@ -10,15 +10,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.base import Recoverer
+from hidldl.device import has_triton, on_device, resolved_device
 from hidldl.graph import (
     SEARCHES,
     Search,
+    centred,
     graph_laplacian,
     locality_order,
     nearest_neighbors,
     reordered,
     resolved_search,
     typical_distance,
+    warn_of_low_recall,
+    warn_of_small_sigma,
     weighted_graph,
 )
 from hidldl.learner import Learner
@@ -30,7 +34,7 @@ from hidldl.recovery import exact
 from hidldl.recovery.algorithm1 import Solution, solve
 from hidldl.recovery.following import FollowingLearner
 from hidldl.selection import MEASURE, N_DRAWS, Candidate, Selection, choose, enough_rows, play
-from hidldl.validation import Auto, check_choice, check_flag, check_number, check_verbose, check_workers
+from hidldl.validation import AUTO, Auto, check_choice, check_flag, check_number, check_verbose, check_workers
 
 DEFAULT_ALPHA = 16.0
 ALPHAS = tuple(2.0**exponent for exponent in (-10, -6, -3, -1, 0, 1, 2, 3, 4, 5, 6))
@@ -43,11 +47,13 @@ STOPS = {"algorithm1": (100, 1e-3), "exact": (10_000, 1e-5)}
 
 @dataclass
 class _Graph:
-    laplacian: sparse.csr_array
+    laplacian: Any
+    """A sparse matrix: SciPy's, or a tensor on a device."""
     order: IntArray | slice
     """The order of its rows. Rows of large tables are reordered, so that neighbours lie close in memory."""
     sigma: float
     recall: float
+    device: Any = None
     warm_start: tuple[FloatArray, exact.Iterate] | None = None
     """Rows and the last iterate of the exact solver for them, where the next alpha of a path starts."""
 
@@ -90,6 +96,9 @@ class HidLDL(Recoverer):
         entry. The exact solver stops after 10,000, or when the duality gap is at most ``tol`` (1e-5) of the objective.
     n_jobs : int or None
         Threads of Algorithm 1 for tables of a million entries and more; the result does not depend on their number.
+    device : None, "auto", "cpu", "cuda" or "cuda:N", default=None
+        Where the graph is made and Algorithm 1 runs: with NumPy and compiled code (None), or in PyTorch, which needs
+        ``pip install 'hidldl[gpu]'``. "auto" is an NVIDIA card where there is one, else None. Fastest for float32.
     verbose : bool or callable, default=False
         Show the progress of ``alpha="auto"``, or call a function with the work done, the total and a text.
     random_state : int, Generator, RandomState or None
@@ -159,6 +168,7 @@ class HidLDL(Recoverer):
         max_iter: int | None = None,
         tol: float | None = None,
         n_jobs: int | None = None,
+        device: str | None = None,
         verbose: Verbose = False,
         random_state: RandomState = None,
     ) -> None:
@@ -173,6 +183,7 @@ class HidLDL(Recoverer):
         self.max_iter = max_iter
         self.tol = tol
         self.n_jobs = n_jobs
+        self.device = device
         self.verbose = verbose
         self.random_state = random_state
 
@@ -200,6 +211,8 @@ class HidLDL(Recoverer):
                 'solver="exact" needs constraint=True, since observed rows enter its problem by the constraint only; '
                 'set that, or solver="algorithm1".'
             )
+        if self.solver == "exact" and self._runs_on is not None:
+            raise ValueError('solver="exact" runs without a device only; leave device out, or set solver="algorithm1".')
         check_workers(self.n_jobs)
         check_verbose(self.verbose)
         check_number(self._max_iter, "max_iter", at_least=1, integer=True)
@@ -217,13 +230,39 @@ class HidLDL(Recoverer):
     def _prepare(self, X: Any, D_obs: FloatArray) -> Any:
         _refuse_identical_rows(X)
         n_rows, n_labels = D_obs.shape
-        neighbors = nearest_neighbors(X, self.n_neighbors or min(n_labels, n_rows - 1), self.neighbor_search)
+        n_neighbors, device = self.n_neighbors or min(n_labels, n_rows - 1), self._runs_on
+        if device is not None:
+            return self._prepare_on(device, X, n_neighbors, D_obs.dtype)
+        neighbors = nearest_neighbors(X, n_neighbors, self.neighbor_search)
         sigma = typical_distance(neighbors.distances) if isinstance(self.sigma, str) else self.sigma
         laplacian = graph_laplacian(weighted_graph(neighbors, sigma).astype(D_obs.dtype))
         if D_obs.size < COMPILED_FROM:
             return _Graph(laplacian, slice(None), sigma, neighbors.recall)
         order = locality_order(laplacian)
         return _Graph(reordered(laplacian, order), order, sigma, neighbors.recall)
+
+    def _prepare_on(self, device: Any, X: Any, n_neighbors: int, dtype: Any) -> _Graph:
+        """The graph in PyTorch."""
+        if sparse.issparse(X):
+            raise ValueError("device needs dense features, X is sparse; leave device out, or pass X.toarray().")
+        import torch
+
+        from hidldl.graph_torch import laplacian, neighbors_on_device
+
+        approximate = resolved_search(self.neighbor_search, len(X)) == "approximate"
+        neighbors = neighbors_on_device(centred(X), n_neighbors, approximate, device)
+        warn_of_low_recall(neighbors.recall)
+        by_distance = isinstance(self.sigma, str)
+        sigma = typical_distance(neighbors.distances.cpu().numpy()) if by_distance else self.sigma
+        warn_of_small_sigma(sigma, float(neighbors.distances.median()))
+        precision = torch.float32 if dtype == np.float32 else torch.float64
+        graph = laplacian(neighbors, sigma, precision)
+        return _Graph(graph, neighbors.order.cpu().numpy(), sigma, neighbors.recall, device)
+
+    @property
+    def _runs_on(self) -> Any:
+        """The device, or None; "auto" is one only for what can run there."""
+        return None if self.device == AUTO and self.solver == "exact" else resolved_device(self.device)
 
     def _recover(self, prepared: _Graph, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
         self.neighbor_search_ = resolved_search(self.neighbor_search, len(D_obs))
@@ -255,7 +294,7 @@ class HidLDL(Recoverer):
             solution, last = self._solve_exactly(graph.laplacian, *ordered, alpha, start)
             graph.warm_start = (D_obs, last)
         else:
-            solution = self._run_algorithm1(graph.laplacian, *ordered, alpha)
+            solution = self._run_algorithm1(graph, *ordered, alpha)
         D = np.empty_like(solution.D)
         D[graph.order] = solution.D
         return replace(solution, D=D)
@@ -266,9 +305,7 @@ class HidLDL(Recoverer):
         problem = exact.ConvexProblem(laplacian.astype(np.float64), D_obs.astype(np.float64), observed, alpha)
         return exact.solve(problem, max_iter=self._max_iter, tol=self._tol, start=start)
 
-    def _run_algorithm1(
-        self, laplacian: sparse.csr_array, D_obs: FloatArray, observed: BoolArray, alpha: float
-    ) -> Solution:
+    def _run_algorithm1(self, graph: _Graph, D_obs: FloatArray, observed: BoolArray, alpha: float) -> Solution:
         options: dict[str, Any] = {
             "alpha": alpha,
             "rho": self.rho,
@@ -277,12 +314,16 @@ class HidLDL(Recoverer):
             "tol": self._tol,
             "constraint": self.constraint,
         }
+        if graph.device is not None:
+            there = (on_device(D_obs, graph.device), on_device(observed, graph.device))
+            solution = _solver_on(graph.device, D_obs.dtype)(graph.laplacian, *there, **options)
+            return replace(solution, D=solution.D.cpu().numpy())
         if D_obs.size < COMPILED_FROM:
-            return solve(laplacian, D_obs, observed, **options)
+            return solve(graph.laplacian, D_obs, observed, **options)
         from hidldl.recovery import algorithm1_compiled
 
         with threads(self.n_jobs) as mapper:
-            return algorithm1_compiled.solve(laplacian, D_obs, observed, **options, mapper=mapper)
+            return algorithm1_compiled.solve(graph.laplacian, D_obs, observed, **options, mapper=mapper)
 
     def _choose_alpha(self, graph: _Graph, D_obs: FloatArray, observed: BoolArray) -> tuple[float, Selection | None]:
         """alpha as given, or chosen by the re-hiding game; the default where too few rows can play."""
@@ -310,6 +351,15 @@ class HidLDL(Recoverer):
 
     def _predict(self, X: Any) -> FloatArray:
         return np.asarray(self.learner_.predict(X))
+
+
+def _solver_on(device: Any, dtype: Any) -> Any:
+    """Algorithm 1 there: with kernels on a card, in single precision, which is what they are written for."""
+    if device.type != "cuda" or dtype != np.float32 or not has_triton():
+        return solve
+    from hidldl.recovery import algorithm1_triton
+
+    return algorithm1_triton.solve
 
 
 def _refuse_identical_rows(X: Any) -> None:

@@ -198,7 +198,7 @@ class PosteriorRecoverer(Recoverer):
         return np.ones(n_rows) if votes is None else np.clip(votes / self._mean_votes, *ROW_WEIGHTS)
 
     def _estimate(self, rows: Rows, mapper: Mapper = map) -> FloatArray:
-        draws = Draws.shared(random_generator(self._seed), self.n_draws, rows.shares.shape[1])
+        draws = self._mean_draws(rows.shares.shape[1])
         if self.estimate == "relative" and self._true_zeros:
             D = relative_rows(self._model, rows, draws, self._seed, mapper)
         elif self.estimate in ACTS:
@@ -206,6 +206,9 @@ class PosteriorRecoverer(Recoverer):
         else:
             D = mean_rows(self._model, rows, draws, mapper)
         return D.astype(self._dtype, copy=False)
+
+    def _mean_draws(self, n_labels: int) -> Draws:
+        return Draws.shared(random_generator(self._seed), self.n_draws, n_labels)
 
     def _predict(self, X: Any) -> FloatArray:
         zeros = np.zeros((X.shape[0], len(self.covariance_)))
