@@ -50,11 +50,12 @@ def test_a_fit_is_that_of_the_cpu(table, device, fitting_torch, n_components, pr
 
 
 @pytest.mark.parametrize("max_newton", [0, 20])
-def test_modes_are_those_of_compiled_code(device, max_newton):
-    from hidldl.recovery import logisticnormal_torch
-
+@pytest.mark.parametrize("module", ["logisticnormal_torch", "logisticnormal_triton"])
+def test_modes_are_those_of_compiled_code(device, module, max_newton, monkeypatch):
+    on_a_device = pytest.importorskip(f"hidldl.recovery.{module}", reason="needs PyTorch, and Triton for kernels")
+    monkeypatch.setattr(on_a_device, "TILES", 2, raising=False)  # several programs, the last one with rows to spare
     rng = np.random.default_rng(0)
-    n, m = 200, 6
+    n, m = 120, 6
     root = rng.normal(size=(m, m))
     observed = rng.random((n, m)) < 0.5
     observed[:5] = False
@@ -69,6 +70,6 @@ def test_modes_are_those_of_compiled_code(device, max_newton):
     there = tuple(on_device(part, device) for part in here)
     logisticnormal.find_modes(*given, max_newton, 1e-3, importance, *here)
     on_it = (on_device(part, device) for part in given)
-    logisticnormal_torch.find_modes(*on_it, max_newton, 1e-3, on_device(importance, device), *there)
+    on_a_device.find_modes(*on_it, max_newton, 1e-3, on_device(importance, device), *there)
     for part, expected in zip(there, here, strict=True):
         assert np.allclose(part.cpu().numpy(), expected, rtol=1e-9, atol=1e-9)

@@ -12,13 +12,13 @@ import numpy as np
 import torch
 
 from hidldl.arrays import BoolArray, FloatArray, Tensor
-from hidldl.device import on_device
+from hidldl.device import has_triton, on_device
 from hidldl.parallel import Mapper
+from hidldl.recovery import logisticnormal_torch
 from hidldl.recovery.fitting import LARGEST_LEVERAGE, Fit, Rounds, Sums, fit_latent_model
 from hidldl.recovery.kernelmean import KernelMap, Ridge
 from hidldl.recovery.latent import LOOSE, MAX_NEWTON, RARE, SHARE_OF_OVERALL, TIGHT, Estimates, LatentModel, Parameters
 from hidldl.recovery.latent import Rows as HostRows
-from hidldl.recovery.logisticnormal_torch import draw_log_shares, find_modes
 from hidldl.recovery.posterior import Draws, complete
 
 CHUNK = {"cuda": 2**27, "cpu": 2**17}
@@ -135,13 +135,13 @@ class DeviceRounds(Rounds):
     ) -> tuple[Tensor, Tensor]:
         """As ``latent.modes``: the rows' evidence and the posterior probabilities of their kinds."""
         n_rows, n_kinds = kinds.shape
-        logs = torch.log(kinds)
+        logs, finder = torch.log(kinds), _finder_on(mean.device, mean.shape[1])
         covariances, offsets = self._there(estimates.covariances), self._there(estimates.offsets)
 
         def find(k: int, max_newton: int, importance: Tensor, evidence: Tensor) -> None:
             prior = (covariances[k], mean + offsets[k], self.scale[part], self.shares[part], self.presence[part])
             how = (self.nu[part], max_newton, tol, importance, self.weights[k, part], slopes[k])
-            find_modes(*prior, *how, evidence)
+            finder(*prior, *how, evidence)
 
         if n_kinds == 1:
             evidence = mean.new_zeros(n_rows)
@@ -191,6 +191,16 @@ class DeviceRounds(Rounds):
         return HostRows(shares, observed, nu, mean, scale, kinds, weights, presence), evidence
 
 
+def _finder_on(device: Any, n_labels: int) -> Any:
+    """``find_modes`` there: as a kernel on a card, for tables with few enough labels."""
+    if device.type == "cuda" and has_triton():
+        from hidldl.recovery import logisticnormal_triton
+
+        if n_labels <= logisticnormal_triton.MOST_LABELS:
+            return logisticnormal_triton.find_modes
+    return logisticnormal_torch.find_modes
+
+
 def mean_rows(model: LatentModel, rows: HostRows, draws: Draws, *, single: bool, device: Any) -> FloatArray:
     """As ``posterior.mean_rows``, where the mask says nothing about the shares and no zero is in doubt."""
     out, dtype = np.empty_like(rows.mean), _precision(single)
@@ -213,7 +223,9 @@ def mean_rows(model: LatentModel, rows: HostRows, draws: Draws, *, single: bool,
         total = (kinds * (counts > 0)).sum(dim=1, keepdim=True)
         for k, (S, offset) in enumerate(zip(estimates.covariances, estimates.offsets, strict=True)):
             prior = (there(S), there(of.mean + offset), there(of.scale), there(of.presence), there(of.nu))
-            D = torch.softmax(draw_log_shares(*prior, there(of.weights[k]), roots[k], noise), dim=1)
+            D = torch.softmax(
+                logisticnormal_torch.draw_log_shares(*prior, there(of.weights[k]), roots[k], noise), dim=1
+            )
             own = (number < ends[:, k, None]) & (number >= (ends - counts)[:, k, None])
             weights = own * (kinds / counts.clamp(min=1) / total)[:, k, None]
             mean += (D @ weights[:, :, None].to(dtype))[:, :, 0]
