@@ -1,6 +1,7 @@
 """The graph against its definition, written with dense matrices."""
 
 import sys
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -114,6 +115,15 @@ class TestApproximateNeighbours:
     def test_a_missing_package_is_named_with_the_other_way(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "pynndescent", None)
         with pytest.raises(ImportError, match=r"hidldl\[ann\].*neighbor_search=\"exact\""):
+            nearest_neighbors(np.eye(5), 2, "approximate")
+
+    def test_a_package_that_has_nowhere_to_keep_compiled_code_is_named_too(self, monkeypatch):
+        class Unloadable(ModuleType):
+            def __getattr__(self, name):
+                raise RuntimeError("cannot cache function 'search': no locator available")
+
+        monkeypatch.setitem(sys.modules, "pynndescent", Unloadable("pynndescent"))
+        with pytest.raises(ImportError, match=r"NUMBA_CACHE_DIR.*neighbor_search=\"exact\""):
             nearest_neighbors(np.eye(5), 2, "approximate")
 
 

@@ -106,6 +106,11 @@ def _approximate_neighbors(X: Any, n_neighbors: int, explicit: bool) -> Neighbor
             f"The approximate search for neighbours{size} needs pynndescent: install it with "
             "pip install 'hidldl[ann]', or choose neighbor_search=\"exact\", which takes longer."
         ) from error
+    except RuntimeError as error:
+        raise ImportError(
+            f"pynndescent cannot be loaded: {error}. Set NUMBA_CACHE_DIR to a folder of yours that can be written, or "
+            'choose neighbor_search="exact", which takes longer.'
+        ) from error
     n_rows = X.shape[0]
     n_candidates = min(CANDIDATES * n_neighbors + 1, n_rows - 1)
     # NNDescent computes in single precision, whose range is small.

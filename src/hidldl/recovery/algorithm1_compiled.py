@@ -15,9 +15,10 @@ import numpy as np
 from scipy import sparse
 
 from hidldl.arrays import BoolArray, FloatArray
+from hidldl.compiling import compiled
 from hidldl.parallel import Mapper, for_each, row_blocks
 from hidldl.recovery.algorithm1 import Solution, history_of, shrinkage
-from hidldl.recovery.lookups import collect, compiled, fetch
+from hidldl.recovery.lookups import collect, fetch
 
 TILE_ROWS = 128
 """A tile's arrays stay in a cache close to the core, and its loops are long enough for vector instructions."""

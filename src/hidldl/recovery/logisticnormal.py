@@ -14,14 +14,12 @@ A label may be observed in part: ``presence`` is 1 where it is, 0 where it is hi
 either. There it enters the softmax with that weight, which is to add log(presence) to its z.
 """
 
-import numba
 import numpy as np
 
 from hidldl.arrays import FloatArray, IntArray
+from hidldl.compiling import compiled
 
 SMALLEST_STEP = 1e-4
-# Sums may be reordered, so that they use vector instructions; NaN and infinities keep their meaning.
-compiled = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 
 
 @compiled

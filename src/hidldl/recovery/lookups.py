@@ -10,13 +10,12 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
+from hidldl.compiling import compiled
+
 LANES = (4, 2, 1)
 """Numbers per vector instruction: as many fours as fit, then a two, then a one."""
 CACHE_LINE = 64
 """Bytes that come from memory together."""
-
-# The compiler may change the order of sums, but NaN stays NaN.
-compiled = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 
 
 @compiled

@@ -8,9 +8,9 @@ the rest, times that of the rest. Without this part u is still normal; its expec
 import numpy as np
 
 from hidldl.arrays import FloatArray
+from hidldl.compiling import compiled
 from hidldl.recovery.latent import Estimates, Rows
 from hidldl.recovery.logisticnormal import (
-    compiled,
     factorise,
     gather,
     information,
