@@ -4,8 +4,10 @@ import os
 import queue
 import signal
 import socket
-import subprocess
 import sys
+import tempfile
+import threading
+import time
 
 import pytest
 import requests
@@ -13,21 +15,38 @@ import uvicorn
 from click.testing import CliRunner
 
 from hidldl.__main__ import main
-from hidldl.app import command
+from hidldl.app import command, work
+
+STOPS = [name for name in ("SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)]
+ENDINGS = {name: (128 + getattr(signal, name), [name]) for name in STOPS}
+ENDINGS |= {"Ctrl-C": (0, ["SIGINT"]), "Ctrl-C again and again": (0, ["SIGINT"] * 3)}
 
 
-def test_the_page_is_there_until_the_program_ends(tmp_path):
-    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-m", "hidldl", "app", "--no-open", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as server:
-        address = server.stdout.readline().split()[2]
-        assert address.startswith("http://127.0.0.1:")
-        assert "Recover hidden labels" in requests.get(address, timeout=10).text
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_the_page_is_there_until_the_program_ends_and_nothing_is_left(tmp_path, monkeypatch, ending):
+    code, signals = ENDINGS[ending]
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    addresses, pages, names = queue.Queue(), [], []
+    monkeypatch.setattr("webbrowser.open", addresses.put)
+
+    def use_and_end():
+        address = addresses.get(timeout=10)
+        pages.append(requests.get(address, timeout=10).text)
         requests.post(f"{address}/jobs?name=a.csv", data="x,a,b\n1,0.5,0.5\n", timeout=10)
-        assert len(list(tmp_path.iterdir())) == 1
-        server.send_signal(signal.SIGINT)
-        assert server.wait(10) == 0
-        assert "nothing was kept" in server.stdout.read()
+        names.extend(path.name for path in tmp_path.glob("*/*/*"))
+        for name in signals:
+            os.kill(os.getpid(), getattr(signal, name))
+            time.sleep(0.05)
+
+    user = threading.Thread(target=use_and_end)
+    user.start()
+    run = CliRunner().invoke(main, ["app", "--port", "0"])
+    user.join(10)
+    assert "Recover hidden labels" in pages[0]
+    assert names == ["table.csv"]
+    assert run.exit_code == code
+    assert ("ended; nothing was kept." in run.output) == (code == 0)
+    assert "Traceback" not in run.output
     assert list(tmp_path.iterdir()) == []
 
 
@@ -68,3 +87,13 @@ def test_a_missing_extra_is_named(monkeypatch):
     monkeypatch.setattr(command, "find_spec", lambda module: None if module == "uvicorn" else module)
     run = CliRunner().invoke(main, ["app"])
     assert run.output == "Error: The page needs uvicorn; install it with pip install 'hidldl[app]'.\n"
+
+
+def test_a_computation_ends_with_its_server(monkeypatch):
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as standard_input:
+        monkeypatch.setattr(sys, "stdin", standard_input)
+        monkeypatch.setattr(os, "_exit", sys.exit)
+        os.close(writing)  # as when the server is killed
+        with pytest.raises(SystemExit):
+            work._end_with_server()

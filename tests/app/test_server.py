@@ -1,10 +1,13 @@
 """The requests of the page: what they give, and to whom they give nothing."""
 
+import asyncio
 import io
 import re
+import socket
 import tempfile
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,9 +15,9 @@ import pytest
 import requests
 
 from hidldl import predict_table, recover_table
-from hidldl.app.jobs import MOST_JOBS
+from hidldl.app import arriving, jobs
 from hidldl.app.options import options_of
-from hidldl.app.server import make_app
+from hidldl.app.server import _file, make_app
 from hidldl.app.words import WORDS
 from hidldl.cli import terminal
 from hidldl.errors import PYTHON_WORDS
@@ -26,7 +29,7 @@ from serving import served
 def folders(tmp_path, monkeypatch):
     """The folders of the server's jobs."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return lambda: sorted(tmp_path.glob("hidldl-app-*"))
+    return lambda: sorted(tmp_path.glob("hidldl-app-*/table-*"))
 
 
 class Client:
@@ -55,7 +58,7 @@ def client_of(app):
 def client(folders):
     with client_of(make_app(most_megabytes=1)) as client:
         yield client
-    assert folders() == []
+    assert list(Path(tempfile.gettempdir()).glob("hidldl-app-*")) == []
 
 
 @pytest.fixture
@@ -129,8 +132,9 @@ def test_from_table_to_files(client, table, hidden):
         assert client.get(f"/jobs/{theirs}/files/{which}").status_code == 404, which
     client.post(f"/jobs/{theirs}/forget")
     assert downloaded(client, job, "csv").text == answer.text
-    refused = client.post(f"/jobs/{job}/run", content=b"not json")
-    assert (refused.status_code, list(refused.json())) == (422, ["problem"])
+    for body in (b"not json", b"[" * 100_000, b"\xff"):
+        refused = client.post(f"/jobs/{job}/run", content=body)
+        assert (refused.status_code, list(refused.json())) == (400, ["problem"])
 
 
 @pytest.fixture
@@ -251,21 +255,28 @@ def test_a_silent_page_is_forgotten(folders, table):
         assert folders() == []
 
 
-def test_cancelling_ends_the_run_and_keeps_the_table(client, folders, table):
+def test_cancelling_ends_the_run_and_keeps_the_table_and_the_next_in_line_moves_up(client, folders, table):
     job = hand_in(client, pd.concat([table.reset_index(drop=True)] * 40).to_csv(index=False))
-    second = hand_in(client, table.to_csv())
-    for one in (job, second):
+    second, third = hand_in(client, table.to_csv()), hand_in(client, table.to_csv())
+    for one in (job, second, third):
         assert settled(client, one, "reading")["state"] == "ready"
     wanted = {"roles": [*["feature"] * 4, *["label"] * 5], "method": "hidldl"}
     assert client.post(f"/jobs/{job}/run", json=wanted).status_code == 202
-    refused = client.post(f"/jobs/{second}/run", json={"roles": ["id", *wanted["roles"]]})
-    assert refused.status_code == 503
-    assert "try again" in refused.json()["problem"]
-    began = time.monotonic()
-    client.post(f"/jobs/{job}/cancel")
-    assert time.monotonic() - began < 5
-    state = client.get(f"/jobs/{job}").json()
-    assert (state["state"], state["cancelled"]) == ("ready", True)
+    others = {"roles": ["id", *wanted["roles"]], "method": "meanfill"}
+    for place, one in enumerate((second, third), start=1):
+        assert client.post(f"/jobs/{one}/run", json=others).status_code == 202
+        state = client.get(f"/jobs/{one}").json()
+        assert (state["state"], state["place"]) == ("running", place)
+        assert f"in line, place {place}" in state["what"]
+    for one in (second, job):  # one that waits, and one that is being worked on
+        began = time.monotonic()
+        client.post(f"/jobs/{one}/cancel")
+        assert time.monotonic() - began < 5
+        state = client.get(f"/jobs/{one}").json()
+        assert (state["state"], state["cancelled"]) == ("ready", True)
+    assert client.get(f"/jobs/{third}").json()["place"] == 0
+    assert settled(client, third, "running")["state"] == "done"
+    client.post(f"/jobs/{third}/forget")
     assert sorted(path.name for folder in folders() for path in folder.iterdir()) == ["table.csv", "table.csv"]
     assert client.get(f"/jobs/{job}/files/csv").status_code == 404
 
@@ -325,12 +336,62 @@ def test_unknown_ids_are_not_found(client, path):
     assert answer.json()["problem"]
 
 
-def test_there_is_room_for_a_few_tables(client):
-    for _ in range(MOST_JOBS):
-        hand_in(client, "x,a,b\n")
-    answer = client.post("/jobs?name=faces.csv", content="x,a,b\n")
-    assert answer.status_code == 503
-    assert "close one" in answer.json()["problem"]
+def test_there_is_room_for_twenty_tables_and_a_limit(client, monkeypatch):
+    handed_in = [hand_in(client, "x,a,b\n") for _ in range(20)]
+    state = client.get(f"/jobs/{handed_in[-1]}").json()
+    assert (state["state"], "in line, place" in state["what"]) == ("reading", True)
+    for limit, value in (("MOST_JOBS", 20), ("MOST_LARGE", 0)):
+        with monkeypatch.context() as patch:
+            patch.setattr(jobs, limit, value)
+            answer = client.post("/jobs?name=faces.csv", content="x,a,b\n")
+        assert (answer.status_code, "close one" in answer.json()["problem"]) == (503, True)
+
+
+def test_stalled_requests_are_dropped_and_block_nobody(client, folders, monkeypatch):
+    monkeypatch.setattr(arriving, "STALL_SECONDS", 0.5)
+    host, port = client.address.removeprefix("http://").split(":")
+    head = f"POST /jobs?name=a.csv HTTP/1.1\r\nhost: {host}:{port}\r\ncontent-length: 1000\r\n\r\nx,a,b\n"
+    stalled = [socket.create_connection((host, port), timeout=10) for _ in range(10)]
+    for connection in stalled:
+        connection.sendall(head.encode())
+    job = hand_in(client, "x,a,b\n")
+    for connection in stalled:
+        with connection, connection.makefile("rb") as answer:
+            assert answer.readline().split()[1] == b"408"
+            assert b"hand it in again" in answer.read()
+    client.post(f"/jobs/{job}/forget")
+    assert folders() == []
+
+
+def test_who_sends_a_byte_now_and_then_is_too_slow(monkeypatch):
+    monkeypatch.setattr(arriving, "STALL_SECONDS", 0.1)
+
+    async def pieces(wait):
+        for _ in range(8):
+            await asyncio.sleep(wait)
+            yield b"0"
+
+    async def taken(wait, most_bytes=10):
+        return b"".join([piece async for piece in arriving.arriving(pieces(wait), most_bytes)])
+
+    assert asyncio.run(taken(0)) == b"0" * 8
+    with pytest.raises(arriving.TooSlowError):
+        asyncio.run(taken(0.05))
+    with pytest.raises(arriving.TooLargeError):
+        asyncio.run(taken(0, most_bytes=7))
+
+
+def test_a_download_goes_on_while_its_file_is_replaced(tmp_path):
+    path = tmp_path / "recovered.csv"
+    path.write_bytes(b"before")
+    answer = _file(path, "text/csv", {})
+    path.unlink()
+    path.write_bytes(b"after that")
+
+    async def body():
+        return b"".join([piece async for piece in answer.body_iterator])
+
+    assert (asyncio.run(body()), answer.headers["content-length"]) == (b"before", "6")
 
 
 SOME_MALFORMED = [
@@ -382,6 +443,7 @@ def test_roles_become_arguments_of_the_door(roles, columns):
         ({"roles": ["out", "label", "label", "out"]}, "at least one"),
         ({"roles": ["id", "label", "label", "id"]}, "at least one"),
         ({"roles": ["feature", "label", "label", "out"], "method": "rm -rf"}, "no such method"),
+        ({"roles": ["feature", "label", "label", "out"], "hidden": [[]]}, "what marks a hidden label"),
     ],
 )
 def test_a_wrong_request_is_refused(wanted, says):

@@ -1,11 +1,20 @@
 """``hidldl app``: the same in a web page."""
 
+import signal
 import socket
 import threading
 import webbrowser
 from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from hidldl.stopping import when_asked_to_end
+
+if TYPE_CHECKING:
+    from uvicorn import Config
+
+    from hidldl.app.jobs import Jobs
 
 USUAL_PORT = 8765
 
@@ -35,8 +44,9 @@ def app(host: str, port: int | None, open_browser: bool, max_megabytes: int) -> 
             click.echo(
                 "Warning: others on the network can use this page and its computer; nothing is encrypted.", err=True
             )
+        page = make_app(host, max_megabytes)
         config = uvicorn.Config(
-            make_app(host, max_megabytes),
+            page,
             log_level="warning",
             access_log=False,
             server_header=False,
@@ -47,10 +57,32 @@ def app(host: str, port: int | None, open_browser: bool, max_megabytes: int) -> 
         if open_browser:
             # A browser of the terminal comes back only when it is left, and needs the page before that.
             threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
+        _serve(config, listener, page.state.jobs)
+
+
+def _serve(config: "Config", listener: socket.socket, jobs: "Jobs") -> None:
+    """Serve until a signal ends it, and leave nothing behind, however often and in whatever way that is asked for."""
+    import uvicorn
+
+    asked: list[int] = []
+
+    class Server(uvicorn.Server):
+        def handle_exit(self, sig: int, frame: Any) -> None:
+            # Its own takes a second Ctrl-C for a wish to leave everything as it lies.
+            asked.append(sig)
+            self.should_exit = True
+
+    server = Server(config)
+
+    with when_asked_to_end(server.handle_exit, "SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):
         try:
-            uvicorn.Server(config).run(sockets=[listener])
-        except KeyboardInterrupt:
-            click.echo("ended; nothing was kept.")
+            server.run(sockets=[listener])
+        finally:
+            left = jobs.end()
+    if signal.SIGINT in asked:
+        click.echo(f"ended; {left} could not be removed." if left else "ended; nothing was kept.")
+    elif asked:
+        raise click.exceptions.Exit(128 + asked[0])
 
 
 def _listening(host: str, port: int | None) -> socket.socket:

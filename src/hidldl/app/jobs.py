@@ -11,7 +11,6 @@ import os
 import secrets
 import shutil
 import sys
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,13 +18,21 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Literal, TypeAlias
 
+from hidldl.app.folders import ServerFolder
+from hidldl.app.line import Line
+from hidldl.compiling import can_keep
 from hidldl.errors import ModelFileError, Remedy, TableError
 from hidldl.tables.sources import split_suffix
 
 logger = logging.getLogger(__name__)
 State: TypeAlias = Literal["new", "reading", "choosing", "ready", "running", "done"]
 Task: TypeAlias = Literal["recover", "predict"]
-MOST_JOBS = 8
+MOST_JOBS = 64
+MOST_LARGE = 8
+"""So many of the largest tables are taken at once; small ones leave room for more."""
+N_READ, N_COMPUTED = 2, 1
+"""Tables that are worked on at once. A computation uses every core; the others wait in line."""
+CANCELLED = "Cancelled; nothing was kept but what you handed in."
 IDLE_SECONDS = 900.0
 """An open page asks once a minute; one that is silent for so long is gone."""
 GRACE_SECONDS = 3.0
@@ -42,22 +49,21 @@ class BusyError(Exception):
     """Not now; the message says what to wait for."""
 
 
-class TooLargeError(Exception):
-    """More bytes than are taken."""
-
-
 @dataclass
 class Job:
     """A table that a page has handed in. ``problem`` is what the last step ended in, if it did not end well."""
 
     name: str
     folder: Path
+    lines: Mapping[State, Line]
+    environment: Mapping[str, str] = field(default_factory=dict)
     id: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     table: Path | None = None
     sheet: str | None = None
     sheets: list[str] = field(default_factory=list)
     state: State = "new"
     what: str = ""
+    place: int = 0
     share: float = 0.0
     problem: str = ""
     cancelled: bool = False
@@ -66,34 +72,34 @@ class Job:
     model_name: str = ""
     model_overview: dict[str, Any] | None = None
     task: Task = "recover"
+    n_bytes: int = 0
+    n_runs: int = 0
     touched: float = field(default_factory=monotonic)
+    _called: asyncio.Event = field(default_factory=asyncio.Event)
     _process: asyncio.subprocess.Process | None = None
     _task: asyncio.Task[None] | None = None
 
-    async def take(self, pieces: AsyncIterator[bytes], most_bytes: int) -> None:
+    async def take(self, pieces: AsyncIterator[bytes]) -> None:
         """Write the table as it comes. Of the name that a user gave it, only the kind of file is used."""
         _, kind, compression = split_suffix(self.name)
         if not kind:
             raise TableError(f"{self.name}: hidldl reads .csv, .tsv, .txt, .parquet and .xlsx files, also .csv.gz.")
         self.table = self.folder / f"table{kind}{compression}"
-        await self._write(self.table, pieces, most_bytes)
+        await self._write(self.table, pieces)
 
-    async def take_model(self, name: str, pieces: AsyncIterator[bytes], most_bytes: int) -> None:
+    async def take_model(self, name: str, pieces: AsyncIterator[bytes]) -> None:
         """Write a model's file as it comes; it is checked when it is looked at."""
         kind = Path(name).suffix.lower()
         if kind not in MODEL_KINDS:
             raise ModelFileError(name, "is not a model", Remedy("save table"))
         self.model, self.model_name, self.model_overview = self.folder / f"given{kind}", name, None
-        await self._write(self.model, pieces, most_bytes)
+        await self._write(self.model, pieces)
 
-    async def _write(self, path: Path, pieces: AsyncIterator[bytes], most_bytes: int) -> None:
-        n_bytes = 0
+    async def _write(self, path: Path, pieces: AsyncIterator[bytes]) -> None:
         with path.open("wb") as file:
             async for piece in pieces:
-                n_bytes += len(piece)
+                self.n_bytes += len(piece)
                 self.touched = monotonic()
-                if n_bytes > most_bytes:
-                    raise TooLargeError
                 file.write(piece)
 
     def read(self) -> None:
@@ -116,6 +122,7 @@ class Job:
 
     def _start(self, state: State, work: Awaitable[None]) -> None:
         self.state, self.what, self.share, self.problem, self.cancelled = state, "starting", 0.0, "", False
+        self._called = asyncio.Event()
         self._task = asyncio.create_task(self._finish(work))
 
     async def _finish(self, work: Awaitable[None]) -> None:
@@ -139,15 +146,29 @@ class Job:
 
     async def _compute(self, options: Mapping[str, Any]) -> None:
         self._remove_results()
+        # A folder for each run: a workbook that is still being written for the last one never ends up among these.
+        self.n_runs += 1
+        self._results_folder.mkdir()
         names = {"csv": "output", "report": "report", "model": "model"}
-        files = {names[which]: file for which, file in self.results.items() if which in names}
+        written = {names[which]: file for which, file in self.results.items() if which in names}
+        files = {name: f"{self._results_folder.name}/{file}" for name, file in written.items()}
         _, problem = await self._run(self.task, {"options": options, "files": files, "command": "hidldl app"})
         if problem:
             self._remove_results()
         self.state, self.problem = ("ready" if problem else "done"), problem
 
     async def _run(self, action: str, more: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-        """Have a request answered by a program of its own, in the job's folder; its answer, or the problem."""
+        """Have a request answered when it is the job's turn; its answer, or the problem."""
+        async with self.lines[self.state].turn(self._called, self._wait):
+            return ({}, CANCELLED) if self.cancelled else await self._answer(action, more)
+
+    def _wait(self, place: int) -> None:
+        if (place, self.place) != (0, 0):
+            self.what = f"in line, place {place}: other tables are worked on first" if place else "starting"
+        self.place = place
+
+    async def _answer(self, action: str, more: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+        """Have a request answered by a program of its own, in the job's folder."""
         assert self.table is not None
         request = {"action": action, "path": self.table.name, "name": self.name, "sheet": self.sheet, **more}
         if self.model is not None:
@@ -156,7 +177,8 @@ class Job:
         command = (sys.executable, "-P", "-m", "hidldl.app.work")
         places = [str(Path(place).absolute()) for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
         kept = {**os.environ, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(self.folder))}
-        environment = {**kept, "PYTHONPATH": os.pathsep.join(places), "PYTHONIOENCODING": "utf-8"}
+        python = {"PYTHONPATH": os.pathsep.join(places), "PYTHONIOENCODING": "utf-8"}
+        environment = {**kept, **python, **self.environment}
         pipe = asyncio.subprocess.PIPE
         try:
             self._process = process = await asyncio.create_subprocess_exec(
@@ -168,13 +190,14 @@ class Job:
             process.kill()
         assert process.stdin is not None and process.stderr is not None
         with suppress(BrokenPipeError, ConnectionResetError):
-            process.stdin.write(json.dumps(request).encode())
+            process.stdin.write(json.dumps(request).encode() + b"\n")
             await process.stdin.drain()
-        process.stdin.close()
-        last, errors, _ = await asyncio.gather(self._follow(process), process.stderr.read(), process.wait())
+        last, errors = await asyncio.gather(self._follow(process), process.stderr.read())
+        process.stdin.close()  # not before: to a program at work it means that the server is gone
+        await process.wait()
         self._process = None
         if self.cancelled:
-            return {}, "Cancelled; nothing was kept but what you handed in."
+            return {}, CANCELLED
         if "problem" in last:
             return {}, str(last["problem"])
         if "answer" in last and process.returncode == 0:
@@ -199,6 +222,7 @@ class Job:
         if self._task is None or self._task.done():
             return
         self.cancelled = True
+        self._called.set()
         if self._process is not None:
             with suppress(ProcessLookupError):
                 self._process.terminate()
@@ -208,6 +232,12 @@ class Job:
                 self._process.kill()
         await self._task
 
+    def kill(self) -> None:
+        """End the program at once, where nobody can wait any more."""
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+
     @property
     def results(self) -> dict[str, str]:
         """The files that its task leaves."""
@@ -215,25 +245,43 @@ class Job:
 
     def result(self, which: str) -> Path | None:
         """One of the files that a finished run left."""
-        return self.folder / self.results[which] if self.state == "done" and which in self.results else None
+        return self._results_folder / self.results[which] if self.state == "done" and which in self.results else None
+
+    @property
+    def _results_folder(self) -> Path:
+        return self.folder / f"results-{self.n_runs}"
 
     def _remove_results(self) -> None:
         for path in self.folder.iterdir():
             if path not in (self.table, self.model):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 class Jobs:
     """All jobs of a server; which page has which is known by its unguessable id only."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
         self._jobs: dict[str, Job] = {}
+        self._lines: dict[State, Line] = {"reading": Line(N_READ), "running": Line(N_COMPUTED)}
+        self._folder: ServerFolder | None = None
+        self._environment: dict[str, str] = {}
+
+    def begin(self) -> None:
+        """Make the folder of all tables."""
+        self._folder = ServerFolder()
+        if not can_keep():
+            # Only the first table waits for the compiler.
+            self._environment = {"NUMBA_CACHE_DIR": str(self._folder.path / "compiled")}
 
     def new(self, name: str) -> Job:
         """A job with a folder of its own."""
+        assert self._folder is not None
         if len(self._jobs) >= MOST_JOBS:
             raise BusyError(f"{MOST_JOBS} tables are open in other pages; close one of them first.")
-        job = Job(name or "table", Path(tempfile.mkdtemp(prefix="hidldl-app-")))
+        if sum(job.n_bytes for job in self._jobs.values()) >= MOST_LARGE * self._most_bytes:
+            raise BusyError("The tables that are open in other pages take all the room; close one of them first.")
+        job = Job(name or "table", self._folder.new(), self._lines, self._environment)
         self._jobs[job.id] = job
         return job
 
@@ -244,11 +292,6 @@ class Jobs:
             job.touched = monotonic()
         return job
 
-    def refuse_second_run(self) -> None:
-        """One computation at a time: it uses every core."""
-        if any(job.state == "running" for job in self._jobs.values()):
-            raise BusyError("another table is being worked on just now; try again when it is done.")
-
     async def forget(self, job: Job) -> None:
         """End its work and remove its files."""
         self._jobs.pop(job.id, None)
@@ -256,7 +299,17 @@ class Jobs:
         shutil.rmtree(job.folder, ignore_errors=True)
 
     async def forget_all(self) -> None:
+        """End all work, and remove every file."""
         await asyncio.gather(*(self.forget(job) for job in list(self._jobs.values())))
+        self.end()
+
+    def end(self) -> Path | None:
+        """End all work at once and remove every file; the folder, if it could not be removed."""
+        for job in self._jobs.values():
+            job.kill()
+        if self._folder is not None:
+            self._folder.remove()
+        return self._folder.path if self._folder is not None and self._folder.path.exists() else None
 
     async def forget_idle(self, idle_seconds: float = IDLE_SECONDS) -> None:
         """For ever: forget jobs whose page is gone."""

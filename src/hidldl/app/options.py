@@ -28,12 +28,14 @@ def options_of(wanted: Any, overview: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("The request does not say what each column is.")
     names = {role: [c["name"] for c, r in zip(columns, roles, strict=True) if r == role] for role in ROLES}
     _refuse(names)
-    method = wanted.get("method", "bayes")
+    method, hidden = wanted.get("method", "bayes"), wanted.get("hidden", "auto")
     if method not in method_names():
         raise ValueError("There is no such method.")
+    if not isinstance(hidden, str):
+        raise ValueError("The request does not say what marks a hidden label.")
     return {
         **({} if _as_guessed(roles, overview) else _columns(roles, columns, names)),
-        "hidden": str(wanted.get("hidden", "auto")).strip(),
+        "hidden": hidden.strip(),
         "normalise": bool(wanted.get("amounts")),
         "method": method,
         "intervals": LEVEL if wanted.get("intervals") else None,

@@ -6,6 +6,7 @@
     made.append(...children);
     return made;
   };
+  const capital = text => text[0].toUpperCase() + text.slice(1);
   const pause = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds));
   const count = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
   const ORDER = ["label", "id", "feature", "out"];
@@ -81,7 +82,7 @@
     busy(true);
     try {
       await begin();
-      const state = await settled("reading");
+      const state = await settled("reading", inLine(said));
       if (!state) return tell("reading");
       if (state.problem) throw new Error(state.problem);
       overview = state.overview;
@@ -99,6 +100,12 @@
       at("file").value = at("model").value = "";
     }
   }
+
+  // What to say while a table is read: its place in line, if others come first.
+  const inLine = said => state => {
+    const now = state.place ? capital(state.what) + "." : said;
+    if (at("reading").textContent !== now) tell("reading", now);
+  };
 
   function offer(sheets) {
     at("sheet").replaceChildren(...sheets.map(title => element("option", { value: title }, title)));
@@ -118,7 +125,7 @@
   async function readModel(name) {
     tell("reading", `Reading ${modelFile.name} …`);
     await send(ofJob("/model"), modelFile);
-    const state = await settled("reading");
+    const state = await settled("reading", inLine(`Reading ${modelFile.name} …`));
     if (!state) return;
     if (state.problem) throw new Error(state.problem);
     showModel(name, state.model);
@@ -314,9 +321,9 @@
     return state => {
       at("bar").value = state.share;
       // What is said aloud changes with the step, not with every row.
-      const what = state.what[0].toUpperCase() + state.what.slice(1);
+      const what = capital(state.what);
       if (at("what").textContent !== what) at("what").textContent = what;
-      at("seconds").textContent = `${Math.round(100 * state.share)} %, ${Math.round((Date.now() - began) / 1000)} s`;
+      at("seconds").textContent = `${state.place ? "" : Math.round(100 * state.share) + " %, "}${Math.round((Date.now() - began) / 1000)} s`;
     };
   }
 

@@ -2,25 +2,28 @@
 
 import asyncio
 import json
+import os
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from html import escape
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from hidldl.app.arriving import TooLargeError, TooSlowError, arriving
 from hidldl.app.guard import Guard
-from hidldl.app.jobs import IDLE_SECONDS, BusyError, Job, Jobs, TooLargeError
+from hidldl.app.jobs import IDLE_SECONDS, BusyError, Job, Jobs
 from hidldl.app.options import options_of, prediction_options_of
 from hidldl.app.sample import write_sample
 from hidldl.app.words import WORDS
@@ -35,6 +38,8 @@ Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 LONGEST_NAME = 200
 MOST_JSON_BYTES = 20 * 2**20
 STILL_WORKING = "The table is still being worked on."
+TOO_SLOW = "Nothing arrived for a while, or too little; look at the connection and hand it in again."
+PIECE_BYTES = 2**20
 REPORT_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
     "sandbox allow-scripts; frame-ancestors 'self'"
@@ -53,10 +58,11 @@ def make_app(host: str = "127.0.0.1", most_megabytes: int = 200, idle_seconds: f
     idle_seconds : float
         A page that is silent for so long is gone, and its table with it.
     """
-    requests = _Requests(Jobs(), most_megabytes)
+    requests = _Requests(Jobs(most_megabytes * 10**6), most_megabytes)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        requests.jobs.begin()
         sweeper = asyncio.create_task(requests.jobs.forget_idle(idle_seconds))
         yield
         sweeper.cancel()
@@ -64,12 +70,14 @@ def make_app(host: str = "127.0.0.1", most_megabytes: int = 200, idle_seconds: f
             await sweeper
         await requests.jobs.forget_all()
 
-    return Starlette(
+    app = Starlette(
         routes=requests.routes(),
         middleware=[Middleware(Guard, host=host)],
         exception_handlers={HTTPException: _said},
         lifespan=lifespan,
     )
+    app.state.jobs = requests.jobs
+    return app
 
 
 async def _said(request: Request, error: Exception) -> Response:
@@ -135,11 +143,13 @@ class _Requests:
         except BusyError as error:
             return _problem(503, str(error))
         try:
-            await job.take(request.stream(), self.most_bytes)
-        except (TooLargeError, TableError, ClientDisconnect, OSError) as error:
+            await job.take(arriving(request.stream(), self.most_bytes))
+        except (TooLargeError, TooSlowError, TableError, ClientDisconnect, OSError) as error:
             await self.jobs.forget(job)
             if isinstance(error, TooLargeError):
                 return self._too_large("table", "hidldl recover")
+            if isinstance(error, TooSlowError):
+                return _problem(408, TOO_SLOW)
             return _problem(422, str(error) or "The table did not arrive.")
         job.read()
         return JSONResponse({"id": job.id}, 201)
@@ -152,9 +162,11 @@ class _Requests:
             return self._too_large("model", "hidldl predict")
         name = _plain(request.query_params.get("name", "")) or "model"
         try:
-            await job.take_model(name, request.stream(), self.most_bytes)
+            await job.take_model(name, arriving(request.stream(), self.most_bytes))
         except TooLargeError:
             return self._too_large("model", "hidldl predict")
+        except TooSlowError:
+            return _problem(408, TOO_SLOW)
         except ModelFileError as error:
             return _problem(422, error.worded(WORDS))
         except (ClientDisconnect, OSError) as error:
@@ -180,7 +192,7 @@ class _Requests:
         return JSONResponse({"id": job.id}, 201)
 
     async def state(self, request: Request, job: Job) -> Response:
-        shown = ("name", "state", "what", "share", "problem", "cancelled", "sheets")
+        shown = ("name", "state", "what", "place", "share", "problem", "cancelled", "sheets")
         state = {name: getattr(job, name) for name in shown}
         if "overview" in request.query_params:
             state |= {"overview": job.overview, "model": job.model_overview}
@@ -214,14 +226,12 @@ class _Requests:
         begin: Callable[[dict[str, Any]], None],
         read: Callable[[Any], dict[str, Any]],
     ) -> Response:
-        """Begin work with the options that the request asks for, where nothing else is being worked on."""
+        """Begin work with the options that the request asks for; others that were asked for before come first."""
+        wanted = await _json(request)
         try:
-            options = read(await _json(request))
-            self.jobs.refuse_second_run()
+            options = read(wanted)
         except ValueError as error:
             return _problem(422, str(error))
-        except BusyError as error:
-            return _problem(503, str(error))
         if not _is_free(job):
             return _problem(409, STILL_WORKING)
         begin(options)
@@ -239,7 +249,7 @@ class _Requests:
         path = job.result("report")
         if path is None:
             raise HTTPException(404)
-        return FileResponse(path, media_type="text/html", headers={"content-security-policy": REPORT_POLICY})
+        return _file(path, "text/html", {"content-security-policy": REPORT_POLICY})
 
     async def download(self, request: Request, job: Job) -> Response:
         which = request.path_params["which"]
@@ -248,16 +258,34 @@ class _Requests:
             raise HTTPException(404)
         if which == "xlsx" and not path.exists():
             try:
-                await run_in_threadpool(_write_excel, job.folder / job.results["csv"], path)
+                await run_in_threadpool(_write_excel, path.with_name(job.results["csv"]), path)
             except (TableError, ImportError, OSError) as error:
-                return _problem(422, str(error))
-        stem = split_suffix(job.name)[0]
-        return FileResponse(path, media_type="application/octet-stream", filename=f"{stem} {path.name}")
+                return _problem(422, str(error)) if job.result(which) == path else _problem(409, STILL_WORKING)
+        called = quote(f"{split_suffix(job.name)[0]} {path.name}")
+        return _file(
+            path, "application/octet-stream", {"content-disposition": f"attachment; filename*=utf-8''{called}"}
+        )
 
     @staticmethod
     def _can_write_excel(job: Job) -> bool:
         few = job.overview is not None and job.overview["n_rows"] <= MOST_EXCEL_ROWS
         return few and all(find_spec(module) for module in ("openpyxl", "defusedxml"))
+
+
+def _file(path: Path, kind: str, headers: dict[str, str]) -> Response:
+    """A file as it is now: it is opened at once, so that another run neither cuts it short nor changes it midway."""
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        raise HTTPException(404) from None
+    size = str(os.fstat(file.fileno()).st_size)
+    return StreamingResponse(_pieces(file), media_type=kind, headers={**headers, "content-length": size})
+
+
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    with file:
+        while piece := file.read(PIECE_BYTES):
+            yield piece
 
 
 def _is_free(job: Job) -> bool:
@@ -289,9 +317,11 @@ def _plain(name: str) -> str:
 
 
 async def _json(request: Request) -> Any:
-    body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > MOST_JSON_BYTES:
-            raise ValueError("The request is too long.")
-    return json.loads(body)
+    try:
+        return json.loads(b"".join([piece async for piece in arriving(request.stream(), MOST_JSON_BYTES)]))
+    except TooLargeError:
+        raise HTTPException(413, "The request is too long.") from None
+    except (TooSlowError, ClientDisconnect):
+        raise HTTPException(408, TOO_SLOW) from None
+    except (ValueError, RecursionError):
+        raise HTTPException(400, "The request is not JSON, or not of the kind that this page sends.") from None

@@ -1,11 +1,14 @@
 """The work behind the page, as a program of its own, so that it can be cancelled and its memory goes with it.
 
-``python -m hidldl.app.work`` reads one request as JSON from standard input and answers with lines of JSON: steps of
-progress (``done``, ``total``, ``words``), and at the end an ``answer`` or a ``problem`` in the page's own words.
+``python -m hidldl.app.work`` reads one request as a line of JSON from standard input and answers with lines of JSON:
+steps of progress (``done``, ``total``, ``words``), and at the end an ``answer`` or a ``problem`` in the page's own
+words.
 """
 
 import json
+import os
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -56,7 +59,8 @@ ACTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 
 def main() -> None:
     """Answer one request."""
-    request = json.load(sys.stdin)
+    request = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_server, daemon=True).start()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -68,6 +72,13 @@ def main() -> None:
     except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
         answer = {"problem": " ".join(str(error).split()) or "There is not enough memory for this table."}
     _print(answer)
+
+
+def _end_with_server() -> None:
+    """End when standard input does: whoever asked has died, and nobody wants the answer."""
+    while os.read(sys.stdin.fileno(), 1):
+        pass
+    os._exit(1)
 
 
 def _print_step(done: float, total: float | None, words: str) -> None:
