@@ -274,3 +274,29 @@ def test_it_fits_the_window_and_can_be_read(open_app, table, width, theme):
         run_quickly(page)
         shown(page, "result")
         assert (sideways(page), faint_text(page)) == (0, [])
+
+
+def test_zeros_that_nobody_explains_are_offered_and_explained(open_app, hidden, tmp_path):
+    labels = pd.DataFrame(np.where(hidden.observed, hidden.D_obs, 0), columns=LABELS)
+    path = tmp_path / "zeros.csv"
+    pd.DataFrame(hidden.X, columns=list("wxyz")).join(labels).to_csv(path, index=False)
+    page = open_app(width=390)
+    page.locator("#file").set_input_files(path)
+    shown(page, "columns")
+    said = page.locator("#hidden-said")
+    assert said.inner_text() == "In this table nobody knows which zeros are hidden: each is weighed."
+    page.locator("#method").select_option("meanfill")
+    assert said.inner_text() == "In this table zeros are hidden: this method cannot tell which are."
+    page.locator("#hidden").select_option("unknown")
+    assert "choose BayesHidLDL" in said.inner_text()
+    page.locator("#run").click()
+    page.locator("#run-problem:visible").wait_for(timeout=60_000)
+    assert "choose BayesHidLDL" in page.locator("#run-problem").inner_text()
+    page.locator("#method").select_option("bayes")
+    assert said.inner_text().startswith("Nobody knows which zeros are hidden: each is weighed")
+    page.get_by_label("What is w?").select_option("out")
+    page.locator("#hidden").select_option("auto")
+    assert said.inner_text() == "Empty cells are hidden; if none is empty, each 0 is weighed."
+    # Every choice can be read in full.
+    cut = "select => [...select.options].map(one => one.text).filter(text => text.length > 34)"
+    assert page.locator("#hidden").evaluate(cut) == []

@@ -44,6 +44,7 @@ def overview(path: Path, name: str, sheet: str | None = None) -> dict[str, Any]:
             "first_rows": _cells(first.iloc[:, :SHOWN_COLUMNS]),
             "guessed_as": "" if plan is None else plan.roles.guessed_as,
             "hidden": _hidden(columns, plan),
+            "zeros_unknown": plan is not None and plan.marks.unknown,
             "notes": [] if plan is None else [note_in(WORDS, note) for note in plan.notes],
             "problem": problem,
         }

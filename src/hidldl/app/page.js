@@ -228,7 +228,16 @@
     at("summary").textContent = `${asGuessed ? "Guessed: " : ""}${count(labels.length, "label")}${listed(labels)}, ${count(number("feature"), "feature")}` + (number("out") ? `, ${number("out")} left out` : "")
       + (namer < 0 ? "; rows go by number." : `; rows are named by \u2068${shownName(overview.columns[namer].name)}\u2069.`)
       + (asGuessed ? ` The labels look like ${overview.guessed_as}. Correct below what is wrong.` : "");
-    at("hidden-said").textContent = at("hidden").value === "auto" && asGuessed ? `In this table ${overview.hidden}.` : "";
+    at("hidden-said").textContent = hiddenSaid(asGuessed);
+  }
+
+  // What the choice for hidden labels means with this method; only some can weigh zeros.
+  function hiddenSaid(asGuessed) {
+    const weighs = "tellsZeros" in at("method").selectedOptions[0].dataset, choice = at("hidden").value;
+    if (choice === "unknown") return weighs ? "Nobody knows which zeros are hidden: each is weighed, by the features and the other labels." : "This method cannot tell which zeros are hidden; choose BayesHidLDL.";
+    if (choice !== "auto") return "";
+    if (!asGuessed) return `Empty cells are hidden; if none is empty, ${weighs ? "each 0 is weighed" : "zeros are"}.`;
+    return overview.zeros_unknown && !weighs ? "In this table zeros are hidden: this method cannot tell which are." : `In this table ${overview.hidden}.`;
   }
 
   function settle() {

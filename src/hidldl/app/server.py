@@ -296,10 +296,15 @@ def _is_free(job: Job) -> bool:
 def method_options() -> str:
     """The methods to choose from, with what a reader should know of each."""
     return "".join(
-        f'<option value="{escape(method.name)}" data-summary="{escape(method.summary)}"'
-        f"{' data-has-intervals' if method.make().has_intervals else ''}>{escape(method.title)}</option>"
+        f'<option value="{escape(method.name)}" data-summary="{escape(method.summary)}"{_can(method.make())}>'
+        f"{escape(method.title)}</option>"
         for method in all_methods("recoverer")
     )
+
+
+def _can(method: Any) -> str:
+    """What the page asks of a method, as attributes."""
+    return " data-has-intervals" * method.has_intervals + " data-tells-zeros" * method.can_tell_zeros
 
 
 def _write_excel(recovered: Path, path: Path) -> None:
