@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from time import monotonic
-from typing import TypeAlias, TypeVar
+from typing import TextIO, TypeAlias, TypeVar
 
 Progress: TypeAlias = Callable[[float, float | None, str], None]
 Verbose: TypeAlias = bool | Progress
@@ -50,6 +50,11 @@ def count(items: Iterable[T], progress: Progress, total: int | None, words: str)
         yield item
 
 
+def at_terminal(stream: TextIO | None) -> bool:
+    """Whether a person sees what is printed there; a stream that is closed is None."""
+    return stream is not None and stream.isatty()
+
+
 @contextmanager
 def shown(verbose: Verbose = True) -> Iterator[Progress]:
     """A progress function for ``verbose``: a bar at a terminal, a line every few seconds elsewhere."""
@@ -57,7 +62,7 @@ def shown(verbose: Verbose = True) -> Iterator[Progress]:
         yield verbose
     elif not verbose:
         yield silent
-    elif sys.stderr.isatty():
+    elif at_terminal(sys.stderr):
         with _bar() as progress:
             yield progress
     else:
@@ -98,6 +103,7 @@ def _lines() -> Progress:
         nonlocal last
         if monotonic() - last >= SECONDS_BETWEEN_LINES or done == total:
             last = monotonic()
-            print(words, file=sys.stderr)
+            if sys.stderr is not None:
+                print(words, file=sys.stderr)
 
     return progress

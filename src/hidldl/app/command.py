@@ -47,6 +47,7 @@ def app(host: str, port: int | None, open_browser: bool, max_megabytes: int) -> 
         page = make_app(host, max_megabytes)
         config = uvicorn.Config(
             page,
+            log_config=None,  # its own fails where standard error is closed
             log_level="warning",
             access_log=False,
             server_header=False,

@@ -3,6 +3,10 @@
 The page's own command is in `hidldl.app.command`; `hidldl.__main__` puts all of them together.
 """
 
+import os
+import signal
+from typing import Any
+
 import click
 
 from hidldl import __version__
@@ -14,7 +18,31 @@ from hidldl.cli.recover import recover
 from hidldl.cli.reproduce import reproduce
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """What all commands have in common: standard streams may be closed, and Ctrl-C is no error."""
+
+    def main(self, *args: Any, **more: Any) -> Any:
+        _occupy_closed_streams()
+        return super().main(*args, **more)
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except KeyboardInterrupt:
+            click.echo("Interrupted.", err=True)
+            raise click.exceptions.Exit(128 + signal.SIGINT) from None
+
+
+def _occupy_closed_streams() -> None:
+    """Where a standard stream is closed, the next file would get its number, and messages would end up in it."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "--version", "-V", prog_name="hidldl", message="%(prog)s %(version)s")
 def commands() -> None:
     """Recover label distributions whose hidden labels inflated the rest.

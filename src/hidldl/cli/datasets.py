@@ -66,14 +66,14 @@ def fetch(names: tuple[str, ...], everything: bool) -> None:
     from hidldl.datasets.files import fetch as fetch_file
     from hidldl.datasets.registry import FILES
     from hidldl.errors import DatasetUnavailableError
-    from hidldl.progress import shown
+    from hidldl.progress import at_terminal, shown
 
     if everything == bool(names):
         raise click.UsageError("Name some datasets, or use --all.")
     failures = 0
     for entry in list(FILES.values()) if everything else [_entry(name) for name in names]:
         try:
-            with shown(sys.stderr.isatty()) as progress:
+            with shown(at_terminal(sys.stderr)) as progress:
                 path = fetch_file(entry, progress=progress)
             click.echo(f"{entry.name}: {path}")
         except DatasetUnavailableError as error:

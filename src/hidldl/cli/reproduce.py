@@ -95,11 +95,11 @@ def reproduce(
 @contextmanager
 def resumable() -> "Iterator[Progress]":
     """Progress for work that can go on later: who interrupts it learns how, and errors are one line."""
-    from hidldl.progress import shown
+    from hidldl.progress import at_terminal, shown
 
     with one_line_errors():
         try:
-            with shown(sys.stderr.isatty()) as progress:
+            with shown(at_terminal(sys.stderr)) as progress:
                 yield progress
         except (KeyboardInterrupt, Stopped) as stop:
             click.echo("Interrupted; run the same command again to go on where it stopped.", err=True)

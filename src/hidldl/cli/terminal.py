@@ -4,7 +4,6 @@ import json
 import shutil
 import signal
 import sys
-import threading
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hidldl.errors import ModelFileError, TableError, note_in
-from hidldl.progress import Progress, shown, silent
+from hidldl.progress import Progress, at_terminal, shown, silent
+from hidldl.stopping import when_asked_to_end
 
 if TYPE_CHECKING:
     from hidldl.reports.summary import Summary
@@ -79,20 +79,22 @@ def one_line_errors() -> Iterator[None]:
 @contextmanager
 def _ending_in_order() -> Iterator[None]:
     """A request to end, or a terminal that is closed, cleans up as Ctrl-C does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may say what signals do
-        return
+    asked: list[int] = []
 
     def stop(number: int, frame: Any) -> None:
+        asked.append(number)
         raise Stopped(number)
 
-    asked = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {number: signal.signal(number, stop) for number in asked}
     try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        with when_asked_to_end(stop, "SIGINT", "SIGTERM", "SIGHUP"):
+            yield
+    except click.exceptions.Exit:
+        raise
+    except Exception as error:
+        # A library that is interrupted while it is loaded may call that by another name.
+        if asked:
+            raise Stopped(asked[0]) from error
+        raise
 
 
 @contextmanager
@@ -100,7 +102,7 @@ def progress_on(how: str) -> Iterator[Progress]:
     """Progress on standard error: a bar at a terminal, a line of JSON per step for programs, or nothing."""
     if how == "json":
         yield _print_json
-    elif how == "none" or not sys.stderr.isatty():
+    elif how == "none" or not at_terminal(sys.stderr):
         yield silent
     else:
         with shown() as progress:
@@ -138,6 +140,6 @@ def _sentence(summary: "Summary") -> str:
 def echo_wrapped(text: str, *, err: bool = False) -> None:
     """Print a line for people, in several where a terminal is too narrow for it."""
     stream = sys.stderr if err else sys.stdout
-    if stream.isatty():
+    if at_terminal(stream):
         text = click.wrap_text(text, shutil.get_terminal_size().columns, subsequent_indent="  ")
     click.echo(text, err=err)

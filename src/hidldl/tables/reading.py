@@ -332,6 +332,8 @@ def _folder(*, needed: bool) -> Iterator[Path | None]:
 
 
 def _spooled(pipe: Path | None, target: Path, name: str) -> Path:
+    if pipe is None and sys.stdin is None:
+        raise TableError("standard input is closed; name a file.")
     with nullcontext(sys.stdin.buffer) if pipe is None else pipe.open("rb") as stream, target.open("wb") as file:
         while block := stream.read(BLOCK_BYTES):
             file.write(block)

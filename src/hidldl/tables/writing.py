@@ -56,6 +56,8 @@ class Targets:
             if path is not None and path.suffix not in suffixes:
                 raise TableError(f"{path.name} must end in {' or '.join(suffixes)}.")
         refuse_unwritable(*self.files)
+        if str(self.output) == "-" and sys.stdout is None:
+            raise TableError("standard output is closed", Remedy("output"))
         places = [path.resolve() for path in (*inputs, *self.files)]
         for place in self.files:
             if places.count(place.resolve()) > 1:
