@@ -1,11 +1,21 @@
-"""Files that appear complete or not at all, several together or none of them."""
+"""Files that appear complete or not at all, several together or none of them.
 
+What is not complete yet is in temporary files beside them. A program that is killed leaves its own behind; the next one
+that writes the same file removes them, since nobody holds their lock any more.
+"""
+
+import hashlib
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
+
+from hidldl.holding import create_held, take_over
+
+PREFIX = ".hidldl-"
 
 
 @contextmanager
@@ -59,11 +69,51 @@ def _refuse_unwritable(path: Path) -> None:
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
     """An empty file in the same folder, which is removed at the end unless it was moved."""
-    target = path.with_name(f".hidldl-{secrets.token_hex(8)}{path.suffix}")
+    # What replaces a temporary file belongs to it, and goes with it.
+    held = nullcontext(path.stem) if path.name.startswith(PREFIX) else _held_name(path)
+    with held as name:
+        target = path.with_name(f"{name}-{secrets.token_hex(4)}{path.suffix}")
+        try:
+            target.open("xb").close()
+            if path.exists():
+                shutil.copymode(path, target)
+            yield target
+        finally:
+            target.unlink(missing_ok=True)
+
+
+@contextmanager
+def _held_name(path: Path) -> Iterator[str]:
+    """The beginning of the names of temporary files for a path, which is ours as long as we live."""
+    mark = PREFIX + hashlib.sha256(path.name.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    _remove_left_behind(path.parent, mark)
+    lock = None
+    while lock is None:
+        name = f"{mark}-{secrets.token_hex(8)}"
+        file = path.with_name(f"{name}-held")
+        lock = create_held(file)
     try:
-        target.open("xb").close()
-        if path.exists():
-            shutil.copymode(path, target)
-        yield target
+        yield name
     finally:
-        target.unlink(missing_ok=True)
+        os.close(lock)
+        file.unlink(missing_ok=True)
+
+
+def _remove_left_behind(folder: Path, mark: str) -> None:
+    """Remove temporary files whose program is dead."""
+    try:
+        files = [file for file in folder.iterdir() if file.name.startswith(mark)]
+    except OSError:
+        return  # a folder may be written to and yet keep its files secret
+    for file in files:
+        name = re.fullmatch(rf"({re.escape(mark)}-[0-9a-f]{{16}})-held", file.name)
+        lock = take_over(file) if name else None
+        if name is None or lock is None:
+            continue
+        with suppress(OSError):
+            for one in files:
+                if one.name.startswith(name[1]) and one != file:
+                    one.unlink(missing_ok=True)
+        os.close(lock)
+        with suppress(OSError):
+            file.unlink()

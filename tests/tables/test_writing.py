@@ -154,3 +154,43 @@ def test_a_link_and_the_mode_of_a_file_stay(tmp_path):
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "file").read_text() == "new"
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o600
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from hidldl.replacing import replacing
+with replacing(Path(sys.argv[1])) as target:
+    target.write_text("half")
+    with replacing(target) as inner:
+        inner.write_text("half of a half")
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
+def test_what_a_killed_program_left_is_removed_by_the_next_one(tmp_path):
+    path = tmp_path / "out.csv"
+    subprocess.run([sys.executable, "-c", KILLED, str(path)])
+    assert len(list(tmp_path.iterdir())) == 3  # two temporary files and the lock of both
+    with replacing(tmp_path / "other.csv"):
+        pass
+    assert len(list(tmp_path.iterdir())) == 4  # what belongs to another file is not touched
+    with replacing(path) as target:
+        target.write_text("whole")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["other.csv", "out.csv"]
+    assert path.read_text() == "whole"
+
+
+def test_temporary_files_of_a_live_program_stay(tmp_path):
+    path = tmp_path / "out.csv"
+    with replacing(path) as first:
+        first.write_text("first")
+        with replacing(first) as inner:  # as a model that is saved to a temporary file
+            inner.write_text("first, saved")
+            with replacing(path) as second:
+                second.write_text("second")
+            assert path.read_text() == "second"
+        assert first.read_text() == "first, saved"
+    assert path.read_text() == "first, saved"
+    assert list(tmp_path.iterdir()) == [path]
