@@ -5,6 +5,7 @@ import tempfile
 
 import pytest
 
+from hidldl.app import jobs
 from hidldl.app.folders import ServerFolder
 
 
@@ -67,3 +68,14 @@ def test_folders_of_others_stay(here, monkeypatch):
     monkeypatch.setattr(os, "getuid", lambda: theirs.stat().st_uid + 1, raising=False)
     ServerFolder().remove()
     assert theirs.exists()
+
+
+def test_compiled_code_is_kept_among_the_tables_where_there_is_no_other_room(here, monkeypatch):
+    for can_keep, names in ((True, set()), (False, {"NUMBA_CACHE_DIR"})):
+        monkeypatch.setattr(jobs, "can_keep", lambda can=can_keep: can)
+        server = jobs.Jobs(most_bytes=1000)
+        server.begin()
+        environment = server.new("a.csv").environment
+        assert environment.keys() == names
+        assert all(folder.startswith(str(here)) for folder in environment.values())
+        assert server.end() is None

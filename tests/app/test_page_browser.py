@@ -164,7 +164,7 @@ def test_a_saved_model_predicts_new_rows(open_app, table, tmp_path):
     shown(page, "columns")
 
 
-def test_cancelling_leaves_the_page_usable(open_app, folder, hidden, tmp_path):
+def test_cancelling_leaves_the_page_usable_and_lets_the_next_in_line(open_app, folder, hidden, tmp_path, table):
     many = pd.concat([pd.DataFrame(hidden.X).add_prefix("x"), pd.DataFrame(hidden.D_obs).add_prefix("label ")], axis=1)
     pd.concat([many] * 40).to_csv(tmp_path / "long.csv", index=False)
     page = open_app()
@@ -175,10 +175,20 @@ def test_cancelling_leaves_the_page_usable(open_app, folder, hidden, tmp_path):
     shown(page, "running")
     page.locator("#what", has_text="trials").wait_for(timeout=60_000)
     assert page.locator("#bar").evaluate("bar => bar.value") > 0.1
+    second = open_app(width=390)
+    second.locator("#file").set_input_files(table)
+    shown(second, "columns")
+    run_quickly(second)
+    second.locator("#what", has_text="In line, place 1").wait_for(timeout=60_000)
+    assert re.fullmatch(r"\d+ s", second.locator("#seconds").inner_text())
+    assert sideways(second) == 0
     page.locator("#cancel").click()
     shown(page, "columns")
     assert "Cancelled" in page.locator("#run-note").inner_text()
     assert page.evaluate("document.activeElement.id") == "run"
+    shown(second, "result")
+    second.close()
+    page.wait_for_timeout(500)
     assert [path.name for path in folder.glob("*/table-*/*")] == ["table.csv"]
     run_quickly(page)
     shown(page, "result")
