@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from estimators import DISGUISED, ESTIMATORS, LEARNERS, RECOVERERS
+from estimators import DISGUISED, ESTIMATORS, LEARNERS, RECOVERERS, seeded
 from hidldl import (
     LDLLDM,
     LDLLRR,
@@ -39,17 +39,6 @@ CANNOT_FIT = {"check_estimator_sparse_array": ONE_COLUMN, "check_estimator_spars
 
 every_estimator = pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda kind: kind.__name__)
 every_recoverer = pytest.mark.parametrize("kind", RECOVERERS, ids=lambda kind: kind.__name__)
-
-
-# A search along one axis is a search; all axes take seconds for each test.
-MOSTLY_GIVEN = {BayesHidLDL: {"ridge": 1.0, "width": 1.0, "standardize": True, "prior_rows": 1.0}}
-
-
-def seeded(kind, **parameters):
-    accepted = kind().get_params()
-    given = MOSTLY_GIVEN.get(kind, {}) | {name: value for name, value in parameters.items() if name in accepted}
-    estimator = kind(**given)
-    return estimator.set_params(random_state=0) if "random_state" in estimator.get_params() else estimator
 
 
 def fit(kind, problem, **parameters):

@@ -11,7 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from hidldl.arrays import FloatArray
 from hidldl.errors import warn_user
+from hidldl.parallel import one_blas_thread
 from hidldl.validation import check_features
+
+HOOKS = ("_fit", "_prepare", "_recover", "_after_recovery", "_predict", "_complete", "_kinds", "_hidden", "_intervals")
+"""Where methods compute."""
 
 
 class DistributionEstimator(BaseEstimator, metaclass=ABCMeta):
@@ -22,6 +26,13 @@ class DistributionEstimator(BaseEstimator, metaclass=ABCMeta):
     saved_parts: ClassVar[tuple[type, ...]] = ()
     """Dataclasses that those attributes are made of, beside numbers, words and arrays."""
     _min_rows = 1
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # Here, so that no method can forget it.
+        for name in HOOKS:
+            if name in vars(cls):
+                setattr(cls, name, one_blas_thread()(vars(cls)[name]))
 
     def _predict_from_features(self, X: Any) -> Any:
         check_is_fitted(self)

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
+from threading import Lock
 from typing import Any, TypeAlias
 
 from joblib import effective_n_jobs
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 Mapper: TypeAlias = Callable[[Callable[..., Any], Iterable[Any]], Iterable[Any]]
 """``map``, or a version of it that uses threads."""
@@ -27,10 +29,76 @@ def for_each(mapper: Mapper, task: Callable[[Any], None], items: Iterable[Any]) 
         pass
 
 
+class _SharedLimit:
+    """One thread for BLAS, from when the first user enters until the last one leaves.
+
+    The limit belongs to the process. Were it set and restored by each Python thread that fits a model, one would lift
+    it while another computes, whose digits then change, and the last to leave could restore another's limit.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._users = Lock(), 0
+        self._limit: Any = None
+
+    def enter(self) -> None:
+        with self._lock:
+            if self._users == 0:
+                _let_any_thread_set_limits()
+                self._limit = _pools("blas").limit(limits=1)
+            self._users += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                _let_any_thread_set_limits()
+                self._limit.restore_original_limits()
+                _let_any_thread_set_limits()
+
+
+_ONE_BLAS_THREAD = _SharedLimit()
+
+
+@cache
+def _pools(user_api: str) -> ThreadpoolController:
+    """The thread pools of BLAS or OpenMP in this process; to look for them takes milliseconds."""
+    import scipy.linalg  # noqa: F401  SciPy has a BLAS of its own, which must be there to be seen
+
+    return ThreadpoolController().select(user_api=user_api)
+
+
+def _let_any_thread_set_limits() -> None:
+    """Some releases of threadpoolctl silently ignore all threads but the first that set a limit of OpenBLAS."""
+    for pool in _pools("blas").lib_controllers:
+        if hasattr(pool, "clear_controlling_thread"):
+            pool.clear_controlling_thread(force=True)
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """BLAS keeps to one thread, so that digits depend neither on the machine nor on what else the process does.
+
+    NumPy and SciPy each have a pool of BLAS threads. Used in turns, as by L-BFGS, each pool waits busily while the
+    other computes: ten times slower on two cores. And products as narrow as ours gain little from threads.
+    """
+    _ONE_BLAS_THREAD.enter()
+    try:
+        yield
+    finally:
+        _ONE_BLAS_THREAD.leave()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread for BLAS and for OpenMP, whose limit each Python thread has for itself."""
+    with one_blas_thread(), _pools("openmp").limit(limits=1):
+        yield
+
+
 @contextmanager
 def threads(n_jobs: int | None) -> Iterator[Mapper]:
     """``map`` over that many threads; BLAS keeps to one each, so that results do not depend on their number."""
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         workers = effective_n_jobs(n_jobs)
         if workers == 1:
             yield map

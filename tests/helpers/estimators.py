@@ -11,11 +11,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hidldl import BayesHidLDL
 from hidldl.methods import all_methods
 
 RECOVERERS = [method.kind for method in all_methods() if method.role != "learner"]
 LEARNERS = [method.kind for method in all_methods("learner")]
 ESTIMATORS = RECOVERERS + LEARNERS
+
+# A search along one axis is a search; all axes take seconds for each test.
+MOSTLY_GIVEN: dict[type, dict[str, Any]] = {
+    BayesHidLDL: {"ridge": 1.0, "width": 1.0, "standardize": True, "prior_rows": 1.0}
+}
+
+
+def seeded(kind: Any, **parameters: Any) -> Any:
+    """A quick estimator with a seed, and with those of the parameters that it has."""
+    accepted = kind().get_params()
+    given = MOSTLY_GIVEN.get(kind, {}) | {name: value for name, value in parameters.items() if name in accepted}
+    return kind(**given, **({"random_state": 0} if "random_state" in accepted else {}))
 
 
 def distributions_of(y: Any) -> Any:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
-from threadpoolctl import threadpool_limits
 
 from hidldl.arrays import BoolArray, FloatArray
 from hidldl.base import Recoverer
@@ -23,6 +22,7 @@ from hidldl.experiments.store import Result, Store
 from hidldl.hiding import hide_labels
 from hidldl.learners.sabfgs import SABFGS
 from hidldl.metrics import MEASURES, score
+from hidldl.parallel import one_thread
 from hidldl.progress import Progress, silent
 from hidldl.recovery.inferring import infer_observed
 
@@ -82,7 +82,7 @@ def _run_condition(
 ) -> tuple[Condition, int]:
     """Every contender under one condition, on the same mask; each result is written as soon as it is there."""
     store, bench = Store(path), _Bench(condition, loader)
-    with threadpool_limits(limits=1), warnings.catch_warnings():
+    with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # convergence is on record
         for key, contender in contenders:
             store.record(Evaluation(condition, contender), bench.evaluate(contender), key)

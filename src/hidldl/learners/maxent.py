@@ -13,7 +13,6 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import OptimizeResult, minimize
 from scipy.special import softmax, xlogy
-from threadpoolctl import threadpool_limits
 
 from hidldl.arrays import FloatArray, compact
 from hidldl.learner import Learner
@@ -89,10 +88,7 @@ def minimise(start: FloatArray, X: Any, loss: Loss, ridge: float, *, max_iter: i
         losses.append(float(intermediate_result.fun))
 
     options = {"maxiter": max_iter, "gtol": tol, "ftol": STANDSTILL}
-    # NumPy and SciPy each have a pool of BLAS threads. Used in turns, each pool waits busily while the other computes:
-    # ten times slower on two cores. And products this narrow gain nothing from threads.
-    with threadpool_limits(limits=1, user_api="blas"):
-        result = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", callback=record, options=options)
+    result = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", callback=record, options=options)
     W = result.x.reshape(start.shape)
     # Where the start meets the criterion there is no iteration; its objective is still worth knowing.
     return Minimum(W, np.array(losses or [float(result.fun)]), float(np.abs(result.jac).max()), bool(result.success))

@@ -13,10 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import softmax, xlogy
 from sklearn.cluster import KMeans
-from threadpoolctl import threadpool_limits
 
 from hidldl.arrays import BoolArray, FloatArray
-from hidldl.parallel import Mapper, row_blocks
+from hidldl.parallel import Mapper, one_thread, row_blocks
 from hidldl.recovery.covariances import centred, moments_of_log_ratios, positive, shifted
 from hidldl.recovery.hidingcurve import HidingCurve, evidence_of_label_rates, evidence_of_slope, says_something
 from hidldl.recovery.kernelmean import Ridge
@@ -217,7 +216,7 @@ class Rounds:
         n_kinds, n_labels = self.parameters.n_components, self.shares.shape[1]
         before, residuals = simple.model.estimates, simple.residuals
         stride = -(-len(residuals) // CLUSTERED_ROWS)
-        with threadpool_limits(limits=1):
+        with one_thread():
             clusters = KMeans(n_kinds, n_init=3, random_state=0).fit(residuals[::stride])
         sizes = np.bincount(clusters.labels_, minlength=n_kinds)
         shrunk = sizes / (sizes + COMMON_ROWS * n_labels)
