@@ -299,6 +299,21 @@ def test_features_that_overflow_are_refused_not_answered_with_nan(kind, hidden):
             assert np.isfinite(P).all()
 
 
+@every_estimator
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.filterwarnings("ignore")
+def test_features_up_to_the_largest_that_are_accepted_give_distributions(kind, container, hidden):
+    hidden.X = container(hidden.X * (1e150 / np.abs(hidden.X).max()))
+    with np.errstate(all="ignore"):
+        model = fit(kind, hidden, max_iter=3)
+        D = model.predict(hidden.X) if kind in LEARNERS else model.distributions_
+    assert (D >= 0).all()
+    assert np.allclose(D.sum(axis=1), 1, rtol=0, atol=1e-9)
+    hidden.X = hidden.X * 1e50
+    with pytest.raises(ValueError, match=r"^X exceeds 1e\+150 in row \d+, column \d"):
+        fit(kind, hidden)
+
+
 @pytest.mark.parametrize("kind", [HidLDL, IncomLDL, IncomLDLProx], ids=lambda kind: kind.__name__)
 def test_a_path_of_alphas_equals_the_single_fits(kind, hidden):
     alphas = [0.0, 0.1, 4.0]

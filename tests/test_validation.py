@@ -129,9 +129,14 @@ def test_features_that_are_not_finite_are_refused(hidden, value, container):
         HidLDL().fit(container(X), hidden.D_obs, observed=hidden.observed)
 
 
-def test_huge_finite_features_are_not_mistaken_for_infinite(hidden):
-    X = hidden.X * 1e307
-    assert MeanFill().fit(X, hidden.D_obs, observed=hidden.observed).n_features_in_ == X.shape[1]
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array, pd.DataFrame])
+def test_features_whose_squares_overflow_are_refused_in_words(hidden, container):
+    X = hidden.X * 1e140
+    assert MeanFill().fit(container(X), hidden.D_obs, observed=hidden.observed).n_features_in_ == X.shape[1]
+    X = np.abs(X) * 1e167  # also their sum is infinite, but they are not
+    X[:3] = 1
+    with pytest.raises(ValueError, match=r"^X exceeds 1e\+150 in row 3( \(index 3\))?, column 0, so .*; scale"):
+        MeanFill().fit(container(X), hidden.D_obs, observed=hidden.observed)
 
 
 def test_frames_name_the_row_and_the_label():

@@ -12,7 +12,6 @@ from hidldl.errors import warn_user
 
 VANISHING_WEIGHT = 1e-6
 """With a typical weight below this, the graph has no effect."""
-LARGEST_FEATURE = 1e150
 EXACT_UP_TO = 100_000
 """Rows up to which "auto" searches exactly. An exact search takes time with the square of the rows."""
 CANDIDATES = 2
@@ -71,18 +70,12 @@ def nearest_neighbors(X: Any, n_neighbors: int, search: Search = "exact") -> Nei
 
 
 def centred(X: FloatArray) -> FloatArray:
-    """The features minus their means; refused where their squares would overflow.
+    """The features minus their means.
 
     A search may expand |x - y|², which loses digits where features have a large common offset. So centre first, and
     compute the distances of the neighbours from differences.
     """
-    X = X - X.mean(axis=0, dtype=np.float64)
-    if np.abs(X).max() > LARGEST_FEATURE:
-        i, j = np.unravel_index(np.abs(X).argmax(), X.shape)
-        raise ValueError(
-            f"X exceeds {LARGEST_FEATURE:g} in row {i}, column {j}, so that squares overflow; scale the features."
-        )
-    return X
+    return np.asarray(X - X.mean(axis=0, dtype=np.float64))
 
 
 def resolved_search(search: Search, n_rows: int) -> Search:

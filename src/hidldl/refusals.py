@@ -8,6 +8,8 @@ from scipy import sparse
 
 from hidldl.arrays import BoolArray
 
+LARGEST_FEATURE = 1e150
+
 
 def refuse_where(at_fault: BoolArray, frame: pd.DataFrame | None, name: str, fault: str, remedy: str) -> None:
     """Refuse a matrix where anything is at fault."""
@@ -23,19 +25,28 @@ def refuse_nonfinite_features(X: Any, original: Any, name: str = "X") -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()) or np.isfinite(values).all():
             return
-    coordinates = sparse.coo_array(X) if sparse.issparse(X) else None
-    at_fault = np.argwhere(~np.isfinite(values))[0]
-    if coordinates is not None:
-        position = int(at_fault[0])
-        i, j = int(coordinates.coords[0][position]), int(coordinates.coords[1][position])
-    else:
-        i, j = int(at_fault[0]), int(at_fault[1])
-    kind = "NaN" if np.isnan(values[tuple(at_fault)]) else "inf"
+    nan = np.isnan(values)
+    kind, at_fault = ("NaN", nan) if nan.any() else ("inf", np.isinf(values))
+    place = _place(X, at_fault, original)
+    raise ValueError(f"{name} contains {kind} in {place}; impute the value, or drop the row or the column.")
+
+
+def refuse_huge_features(X: Any, original: Any, name: str = "X") -> None:
+    """Refuse features whose squares, or sums of them, overflow."""
+    values = X.data if sparse.issparse(X) else X
+    if values.size and max(float(values.max()), -float(values.min())) > LARGEST_FEATURE:
+        place = _place(X, np.abs(values) > LARGEST_FEATURE, original)
+        raise ValueError(
+            f"{name} exceeds {LARGEST_FEATURE:g} in {place}, so that squares overflow; scale the features."
+        )
+
+
+def _place(X: Any, at_fault: BoolArray, original: Any) -> str:
+    """Row and column of the first feature at fault, among those that a sparse matrix stores or among all."""
+    first = np.argwhere(at_fault)[0]
+    i, j = (axis[first[0]] for axis in sparse.coo_array(X).coords) if sparse.issparse(X) else first
     frame = original if isinstance(original, pd.DataFrame) else None
-    column = f"column {j}" if frame is None else f"column {frame.columns[j]!r}"
-    raise ValueError(
-        f"{name} contains {kind} in {row_name(frame, i)}, {column}; impute the value, or drop the row or the column."
-    )
+    return f"{row_name(frame, int(i))}, column {int(j) if frame is None else repr(frame.columns[int(j)])}"
 
 
 def refuse_misaligned(

@@ -11,7 +11,14 @@ import pandas as pd
 
 from hidldl.arrays import BoolArray, FloatArray
 from hidldl.masks import Zeros, resolve_mask
-from hidldl.refusals import label_name, refuse_misaligned, refuse_nonfinite_features, refuse_where, row_name
+from hidldl.refusals import (
+    label_name,
+    refuse_huge_features,
+    refuse_misaligned,
+    refuse_nonfinite_features,
+    refuse_where,
+    row_name,
+)
 
 Auto: TypeAlias = Literal["auto"]
 AUTO: Auto = "auto"
@@ -51,11 +58,16 @@ class ObservedRows:
 
 
 def check_features(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> Any:
-    """Features as a float array or CSR matrix without NaN and infinities; ``reset`` in ``fit``."""
+    """Features as a float array or CSR matrix without NaN and infinities; ``reset`` in ``fit``.
+
+    In ``fit`` they may not be huge either. What ``predict`` makes of huge ones is checked afterwards.
+    """
     from sklearn.utils.validation import validate_data  # here, since reading a table needs no scikit-learn
 
     checked = validate_data(estimator, X, reset=reset, ensure_min_samples=min_rows, **_FEATURE_CHECKS)
     refuse_nonfinite_features(checked, X)
+    if reset:
+        refuse_huge_features(checked, X)
     return checked
 
 
@@ -65,6 +77,7 @@ def check_features_of_rows(X: Any, rows: ObservedRows, *, name: str, rows_name: 
 
     checked = check_array(X, input_name=name, **_FEATURE_CHECKS)
     refuse_nonfinite_features(checked, X, name)
+    refuse_huge_features(checked, X, name)
     check_same_rows(X, checked.shape[0], rows, name=rows_name, features_name=name)
     return checked
 
