@@ -94,6 +94,11 @@ def test_recovered_rows_keep_what_was_observed(kind, problem, scale):
     D = model.distributions_
     assert (D >= 0).all()
     assert np.allclose(D.sum(axis=1), 1, rtol=0, atol=1e-9)
+    P = model.predict(scale * X)
+    assert (P >= 0).all()
+    assert np.allclose(P.sum(axis=1), 1, rtol=0, atol=1e-9)
+    assert (model.hidden_mass_ >= 0).all()
+    assert (model.scaling_ >= 0).all()
     if model.keeps_proportions:
         check_proportions(D, D_obs, observed)
 

@@ -276,7 +276,7 @@ class Recoverer(ResultDisplay, DistributionEstimator):
             raise DivergenceError(f"{self} diverged to numbers that are not finite; choose less extreme parameters.")
         recovered = self._on_the_simplex(raw, rows.shares, rows.observed)
         self._after_recovery(features, recovered)
-        mass = np.where(rows.observed, 0, recovered).sum(axis=1)
+        mass = np.minimum(np.where(rows.observed, 0, recovered).sum(axis=1), 1)  # past 1 by rounding only
         # A copy, so that later changes of the caller's mask have no effect.
         results = rows.like_input(raw, recovered, mass, rows.observed.copy())
         self.raw_distributions_, self.distributions_, self.hidden_mass_, self.observed_ = results

@@ -46,3 +46,14 @@ def test_a_label_seen_once_among_zeros_keeps_some_mass():
     D = MeanFill().fit(np.zeros((3, 1)), D_obs, observed=observed).distributions_
     assert 0 < D[0, 0] < 1e-6
     assert np.allclose(D.sum(axis=1), 1)
+
+
+def test_rounding_gives_no_negative_share():
+    # The first label's mean sinks to 0; the others' then sum to 1, and with these numbers to a little more.
+    D_obs = np.zeros((4, 6))
+    D_obs[0, 0] = 1
+    D_obs[1:, 1:] = np.random.default_rng(25).dirichlet(np.ones(5), size=3)
+    observed = D_obs > 0
+    observed[1:] = True
+    model = MeanFill(tol=0, max_iter=3000).fit(np.zeros((4, 1)), D_obs, observed=observed)
+    assert (model.predict(np.zeros((1, 1))) >= 0).all()

@@ -67,8 +67,7 @@ class MeanFill(Recoverer):
         changes: list[float] = []
         converged = False
         while not converged and len(changes) < self.max_iter:
-            observed_mass = 1 - hidden @ mean
-            updated = hidden_rate * mean + observed_mass @ D_obs / len(D_obs)
+            updated = hidden_rate * mean + _rest(hidden @ mean) @ D_obs / len(D_obs)
             updated /= updated.sum()
             changes.append(np.abs(updated - mean).max())
             converged = bool(changes[-1] <= max(self.tol, np.finfo(mean.dtype).eps))
@@ -77,7 +76,12 @@ class MeanFill(Recoverer):
         self._record_convergence(
             {"change": np.array(changes)}, converged, f"the mean still changes by {changes[-1]:.2g}"
         )
-        return np.where(observed, (1 - hidden @ mean)[:, None] * D_obs, mean)
+        return np.where(observed, _rest(hidden @ mean)[:, None] * D_obs, mean)
 
     def _predict(self, X: Any) -> FloatArray:
         return np.tile(self.mean_, (X.shape[0], 1))
+
+
+def _rest(hidden_mass: FloatArray) -> FloatArray:
+    """What hidden labels leave to the observed ones; never less than 0, as rounding has it."""
+    return np.asarray(np.maximum(1 - hidden_mass, 0))
