@@ -44,6 +44,14 @@ def test_shrinking_equals_the_svd(shape, threshold):
     assert np.allclose(shrink_singular_values(Y, threshold), expected, atol=1e-12)
 
 
+@pytest.mark.parametrize("shape", [(50, 6), (6, 50)])
+def test_the_eigenproblem_has_the_smaller_side(shape, monkeypatch):
+    sizes, eigh = [], np.linalg.eigh
+    monkeypatch.setattr(np.linalg, "eigh", lambda matrix: (sizes.append(matrix.shape), eigh(matrix))[1])
+    shrink_singular_values(np.random.default_rng(0).normal(size=shape), 0.3)
+    assert sizes == [(6, 6)]
+
+
 def test_shrinking_a_matrix_of_low_rank():
     rng = np.random.default_rng(0)
     Y = rng.normal(size=(40, 2)) @ rng.normal(size=(2, 7))

@@ -67,13 +67,15 @@ def shrink_singular_values(Y: FloatArray, threshold: float) -> FloatArray:
 
     With Y'Y = V S² V', the result is Y V max(1 - threshold/S, 0) V': an m × m eigenproblem instead of an SVD
     of n × m. Singular values lose half their digits in Y'Y, but only those far below the largest one, which
-    carry as little of Y.
+    carry as little of Y. With fewer rows than labels, Y Y' from the other side is the smaller problem.
     """
-    return Y if threshold == 0 else Y @ shrinkage(Y.T @ Y, threshold)
+    if threshold == 0:
+        return Y
+    return Y @ shrinkage(Y.T @ Y, threshold) if len(Y) >= Y.shape[1] else shrinkage(Y @ Y.T, threshold) @ Y
 
 
 def shrinkage(gram: FloatArray, threshold: float) -> FloatArray:
-    """The m × m matrix by which Y is multiplied to shrink its singular values, from Y'Y."""
+    """The matrix by which Y is multiplied to shrink its singular values, from Y'Y, or from Y Y' for the other side."""
     if threshold == 0:
         return np.eye(len(gram), dtype=gram.dtype)
     eigenvalues, V = namespace(gram).linalg.eigh(gram)
