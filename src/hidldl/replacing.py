@@ -4,6 +4,7 @@ What is not complete yet is in temporary files beside them. A program that is ki
 that writes the same file removes them, since nobody holds their lock any more.
 """
 
+import errno
 import hashlib
 import os
 import re
@@ -16,6 +17,25 @@ from pathlib import Path
 from hidldl.holding import create_held, take_over
 
 PREFIX = ".hidldl-"
+_REMEDIES = {errno.ENOSPC: "free some space and try again", errno.EDQUOT: "free some space and try again"}
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file of text, complete or not at all; errors name it."""
+    with naming(path), replacing(path) as target:
+        target.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Errors of the system in one line that names the file and says what helps; the system's own often do neither."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise  # it has words of its own
+        remedy = _REMEDIES.get(error.errno, "name another place")
+        raise type(error)(f"{path} cannot be written: {error.strerror}; {remedy}.") from error
 
 
 @contextmanager

@@ -1,5 +1,10 @@
 """reproduce and compare, as a researcher runs them."""
 
+import errno
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
 import pandas as pd
 import pooch
 import pytest
@@ -9,6 +14,8 @@ from hidldl import make_distributions
 from hidldl.__main__ import main
 from hidldl.cli.terminal import Stopped
 from hidldl.experiments import compare as module
+from hidldl.experiments import store as store_module
+from hidldl.experiments.store import Store
 
 
 @pytest.fixture
@@ -97,3 +104,74 @@ def test_who_interrupts_learns_how_to_go_on(run, table, monkeypatch, stop):
     result = run("compare", table, "--labels", "mood_*")
     assert result.exit_code == (130 if stop is KeyboardInterrupt else 143)
     assert "run the same command again to go on where it stopped" in result.output
+
+
+def with_a_table(path, columns):
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"CREATE TABLE {columns}")
+
+
+def with_damage(path):
+    Store(path)
+    path.write_bytes(path.read_bytes()[:100] + b"\xff" * 4000)
+
+
+def with_a_lock(path):
+    connection = sqlite3.connect(path)
+    connection.execute("BEGIN EXCLUSIVE")
+    return connection
+
+
+UNUSABLE = {
+    "text": (lambda path: path.write_text("no database " * 99), "is not a store of hidldl's results; move it away"),
+    "another's": (lambda path: with_a_table(path, "songs (title TEXT)"), "is not a store of hidldl's results"),
+    "its namesake": (lambda path: with_a_table(path, "evaluations (mark REAL)"), "is not a store of hidldl's results"),
+    "damaged": (with_damage, "is damaged; move it away to begin again, or name another folder"),
+    "locked": (with_a_lock, "is locked by another program; wait until that is done"),
+    "a folder": (lambda path: path.mkdir(), "cannot be used: unable to open database file; name another folder"),
+}
+
+
+@pytest.mark.parametrize("command", ["compare", "reproduce"])
+@pytest.mark.parametrize(("spoil", "message"), UNUSABLE.values(), ids=UNUSABLE)
+def test_a_store_that_cannot_be_used_is_one_line(run, table, tmp_path, monkeypatch, command, spoil, message):
+    monkeypatch.setattr(store_module, "_PATIENCE_S", 0.05)
+    (tmp_path / "out").mkdir()
+    holder = spoil(tmp_path / "out" / "results.sqlite")
+    arguments = (table, "--labels", "mood_*") if command == "compare" else ("--dataset", "cold")
+    result = run(command, *arguments, "--output", "out")
+    if isinstance(holder, sqlite3.Connection):
+        holder.close()
+    assert result.exit_code == 2
+    assert result.output == f"Error: {Path('out', 'results.sqlite')} {result.output.split(' ', 2)[2]}"
+    assert message in result.output
+    assert result.output.count("\n") == 1
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(run, table, tmp_path):
+    result = run("compare", table, "--labels", "mood_*", "--output", table / "out")
+    assert result.output == f"Error: {table / 'out'} cannot be written: Not a directory; name another place.\n"
+
+
+@pytest.mark.parametrize("where", ["store", "file"])
+def test_a_full_disk_is_one_line(run, table, tmp_path, monkeypatch, where):
+    class SmallDisk(sqlite3.Connection):
+        def execute(self, sql, *arguments):
+            super().execute("PRAGMA max_page_count = 1")
+            return super().execute(sql, *arguments)
+
+    def full(self, *arguments, **options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    if where == "store":
+        open_store = sqlite3.connect
+        monkeypatch.setattr(sqlite3, "connect", lambda *a, **options: open_store(*a, **options, factory=SmallDisk))
+        message = "results.sqlite cannot be written: the disk is full; free some space and run the same again."
+    else:
+        monkeypatch.setattr(module, "run", lambda *arguments, **options: 0)
+        monkeypatch.setattr(module, "comparison_of", lambda *arguments, **options: None)
+        monkeypatch.setattr(module, "to_markdown", lambda comparison: "")
+        monkeypatch.setattr(Path, "write_text", full)
+        message = "comparison.md cannot be written: No space left on device; free some space and try again."
+    result = run("compare", table, "--labels", "mood_*", "--output", "out")
+    assert result.output == f"Error: {Path('out', message)}\n"

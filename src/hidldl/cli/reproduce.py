@@ -87,8 +87,9 @@ def reproduce(
             progress=progress,
             command=" ".join(["hidldl", *sys.argv[1:]]),
         )
-    experiments = needed_experiments(tables, figures, repetitions, chosen)
-    tell_failures(Store(output / "results.sqlite").results(experiments))
+        experiments = needed_experiments(tables, figures, repetitions, chosen)
+        results = Store(output / "results.sqlite").results(experiments)
+    tell_failures(results)
     click.echo(f"Open {page}")
 
 

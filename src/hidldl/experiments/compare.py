@@ -17,6 +17,7 @@ from hidldl.experiments.runner import run
 from hidldl.experiments.store import Store
 from hidldl.metrics import MEASURES
 from hidldl.progress import Progress, silent
+from hidldl.replacing import write_text
 from hidldl.reports.comparison import Comparison, comparison_of, to_csv, to_latex, to_markdown
 from hidldl.reports.page import Section, check_report_extra, render_page
 from hidldl.validation import check_choice, check_distributions
@@ -112,9 +113,9 @@ def compare(
         if shown == measure or np.isfinite(results[shown].dropna()).all()
     }
     for ending, write in (("md", to_markdown), ("tex", to_latex), ("csv", to_csv)):
-        (folder / f"comparison.{ending}").write_text(write(comparisons[measure]) + "\n", encoding="utf-8")
+        write_text(folder / f"comparison.{ending}", write(comparisons[measure]) + "\n")
     page = folder / "index.html"
-    page.write_text(_page(data.name, comparisons, results, command), encoding="utf-8")
+    write_text(page, _page(data.name, comparisons, results, command))
     return ComparisonFiles(comparisons, results, page)
 
 

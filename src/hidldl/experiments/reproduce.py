@@ -14,6 +14,7 @@ from hidldl.experiments.protocol import Experiment
 from hidldl.experiments.runner import run
 from hidldl.experiments.store import Store
 from hidldl.progress import Progress, silent
+from hidldl.replacing import naming, replacing, write_text
 from hidldl.reports.comparison import Comparison, comparison_of, to_csv, to_latex, to_markdown
 from hidldl.reports.page import Section, check_report_extra, render_page
 from hidldl.reports.paper_plots import alpha_figure, rank_figure, rate_figure, residual_figure, rows_figure
@@ -162,11 +163,13 @@ def write(
         figure = draw(number, store, repetitions, datasets)
         if figure is not None:
             for ending in ("svg", "pdf", "png"):
-                figure.savefig(folder / f"figure-{number}.{ending}", dpi=150)
+                path = folder / f"figure-{number}.{ending}"
+                with naming(path), replacing(path) as target:
+                    figure.savefig(target, dpi=150)
             caption = FITTED_FIGURES.get(number) or FIGURES[number].caption
             title = f"Figure {number}" if number in ("2", *FIGURES) else "Convergence"
             sections.append(Section(f"{title}: {caption}", figures=[(figure, caption)]))
-    _write(folder / "results.md", "\n\n".join(markdown))
+    write_text(folder / "results.md", "\n\n".join(markdown) + "\n")
     page = render_page(
         "The paper's evaluation, reproduced by hidldl",
         INTRODUCTION,
@@ -174,7 +177,7 @@ def write(
         command,
         provenance(store.results(needed_experiments(tables, figures, repetitions, datasets))),
     )
-    _write(folder / "index.html", page)
+    write_text(folder / "index.html", page + "\n")
 
 
 def section(comparison: Comparison) -> str:
@@ -184,7 +187,7 @@ def section(comparison: Comparison) -> str:
 
 def _write_table(folder: Path, name: str, comparison: Comparison) -> None:
     for ending, text_of in (("md", to_markdown), ("tex", to_latex), ("csv", to_csv)):
-        _write(folder / f"{name}.{ending}", text_of(comparison))
+        write_text(folder / f"{name}.{ending}", text_of(comparison) + "\n")
 
 
 def _table_section(comparison: Comparison) -> Section:
@@ -212,7 +215,3 @@ def provenance(results: pd.DataFrame) -> str:
 
 def _there(name: str, datasets: tuple[str, ...] | None) -> bool:
     return any(name in experiment.datasets for experiment in TABLES["1"].experiments(1, datasets))
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text + "\n", encoding="utf-8")

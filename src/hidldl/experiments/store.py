@@ -8,8 +8,8 @@ for that, or a rewrite per row.
 import json
 import platform
 import sqlite3
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -20,6 +20,7 @@ import pandas as pd
 
 from hidldl.experiments.protocol import Evaluation, Experiment
 from hidldl.metrics import MEASURES
+from hidldl.replacing import naming
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS evaluations (
@@ -32,10 +33,25 @@ CREATE TABLE IF NOT EXISTS evaluations (
     traceback TEXT, versions TEXT NOT NULL, machine TEXT NOT NULL, finished TEXT NOT NULL
 ) WITHOUT ROWID
 """.format(measures=", ".join(f"{name} REAL" for name in MEASURES))
+_FIRST_COLUMNS = ("key", "setting", "dataset", "rate", "repetition", "method", "status", *MEASURES, "versions")
 _LATER_COLUMNS = ("degrees_held", "masses_held")
 """Numbers that files of older versions do not have."""
 _NUMERIC = (*MEASURES, "alpha", "iterations", "seconds", "peak_memory_mb", *_LATER_COLUMNS)
 _PATIENCE_S = 120
+_FOREIGN = "is not a store of hidldl's results; move it away, or name another folder"
+_PROBLEMS = {
+    sqlite3.SQLITE_BUSY: "is locked by another program; wait until that is done, or name another folder",
+    sqlite3.SQLITE_LOCKED: "is locked by another program; wait until that is done, or name another folder",
+    sqlite3.SQLITE_FULL: "cannot be written: the disk is full; free some space and run the same again",
+    sqlite3.SQLITE_CORRUPT: "is damaged; move it away to begin again, or name another folder",
+    sqlite3.SQLITE_NOTADB: _FOREIGN,
+    sqlite3.SQLITE_ERROR: _FOREIGN,  # a table or a column is missing
+}
+"""What the user can do about SQLite's errors."""
+
+
+class StoreError(OSError):
+    """A store of results that cannot be used. The message is one line: the file, what is wrong and the remedy."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +78,17 @@ class Store:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with closing(self._connect()) as connection, connection:
+        with naming(self.path.parent):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self._transaction() as connection:
             connection.execute("BEGIN IMMEDIATE")  # another process may be opening the same file
+            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            if tables and "evaluations" not in tables:
+                raise StoreError(f"{self.path} {_FOREIGN}.")
             connection.execute(_SCHEMA)
             present = {column[1] for column in connection.execute("PRAGMA table_info(evaluations)")}
+            if not present.issuperset(_FIRST_COLUMNS):
+                raise StoreError(f"{self.path} {_FOREIGN}.")
             for name in _LATER_COLUMNS:
                 if name not in present:
                     connection.execute(f"ALTER TABLE evaluations ADD COLUMN {name} REAL")
@@ -101,13 +123,13 @@ class Store:
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         names, marks = ", ".join(row), ", ".join(f":{name}" for name in row)
-        with closing(self._connect()) as connection, connection:
+        with self._transaction() as connection:
             connection.execute(f"INSERT OR REPLACE INTO evaluations ({names}) VALUES ({marks})", row)
 
     def finished_keys(self, *, retry_failed: bool = False) -> set[str]:
         """Keys of the evaluations that need not be run again."""
         condition = "WHERE status = 'done'" if retry_failed else ""
-        with closing(self._connect()) as connection:
+        with self._transaction() as connection:
             return {key for (key,) in connection.execute(f"SELECT key FROM evaluations {condition}")}
 
     def results(self, experiments: Iterable[Experiment] | None = None) -> pd.DataFrame:
@@ -115,8 +137,10 @@ class Store:
 
         The column ``method`` has the titles that these experiments give to their contenders.
         """
-        with closing(self._connect()) as connection:
-            frame = pd.read_sql_query("SELECT * FROM evaluations", connection)
+        with self._transaction() as connection:
+            rows = connection.execute("SELECT * FROM evaluations")
+            names = [column[0] for column in rows.description]
+            frame = pd.DataFrame.from_records(rows.fetchall(), columns=names, coerce_float=True)
         # A column that is empty so far has no type of its own.
         frame = frame.astype(dict.fromkeys(_NUMERIC, float))
         if experiments is not None:
@@ -125,11 +149,16 @@ class Store:
             frame = frame.assign(method=frame["key"].map(titles))
         return frame.sort_values(["setting", "dataset", "rate", "repetition", "method"], ignore_index=True)
 
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=_PATIENCE_S)
-        # Readers and a writer do not block each other, and a row survives a crash of the process.
-        connection.execute("PRAGMA journal_mode = WAL")
-        return connection
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with closing(sqlite3.connect(self.path, timeout=_PATIENCE_S)) as connection, connection:
+                # Readers and a writer do not block each other, and a row survives a crash of the process.
+                connection.execute("PRAGMA journal_mode = WAL")
+                yield connection
+        except sqlite3.Error as error:
+            problem = _PROBLEMS.get(getattr(error, "sqlite_errorcode", -1) & 0xFF)
+            raise StoreError(f"{self.path} {problem or f'cannot be used: {error}; name another folder'}.") from error
 
 
 def _versions() -> dict[str, str]:
