@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -22,6 +22,7 @@ def hide(D=DATA, rate=0.5, random_state=0, **options):
 @given(
     rate=st.floats(0, 1), seed=st.integers(0, 2**32 - 1), mechanism=st.sampled_from(MECHANISMS), slope=st.floats(0, 100)
 )
+@example(rate=5e-323, seed=0, mechanism="label", slope=0.0)
 def test_hidden_rows_are_the_observed_part_divided_by_its_sum(rate, seed, mechanism, slope):
     D_obs, observed = hide(rate=rate, random_state=seed, mechanism=mechanism, slope=slope)
     observed_part = np.where(observed, DATA, 0)

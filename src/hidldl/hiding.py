@@ -153,7 +153,7 @@ def _rates_by_score(scores: FloatArray, rate: float) -> FloatArray | float:
     from scipy.optimize import brentq
     from scipy.special import expit, logit
 
-    if rate in (0, 1):
+    if rate < np.finfo(float).tiny or rate == 1:  # subnormal rates have too few digits to be met
         return rate
     # The mean lies between the probabilities of the smallest and the largest score, which bounds a.
     low, high = -logit(rate) - scores.max() - 1, -logit(rate) - scores.min() + 1
