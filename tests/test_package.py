@@ -3,11 +3,15 @@
 import re
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
 
 import pandas as pd
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 import hidldl
 
@@ -44,3 +48,20 @@ def test_the_example_of_the_readme_is_what_comes_out(tmp_path, monkeypatch):
     # Other releases of NumPy may round the last digit otherwise.
     found, shown = (pd.read_csv(source) for source in ("faces.recovered.csv", StringIO(complete)))
     pd.testing.assert_frame_equal(found, shown, rtol=0, atol=2e-6)
+
+
+def test_the_lowest_versions_that_are_tested_are_those_that_are_promised():
+    tested = ROOT / ".ci" / "lowest.txt"
+    if not tested.exists():
+        pytest.skip("this copy has no .ci")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    stated = [
+        Requirement(line) for line in project["dependencies"] + [line for lines in extras.values() for line in lines]
+    ]
+    lowest = {each.name: Version(spec.version) for each in stated for spec in each.specifier if spec.operator == ">="}
+    pinned = [Requirement(line) for line in tested.read_text().splitlines() if not line.startswith("#")]
+    assert {each.name: Version(next(iter(each.specifier)).version) for each in pinned}.items() <= lowest.items()
+    needed = {Requirement(line).name for name in extras if name not in ("dev", "docs") for line in extras[name]}
+    needed |= {Requirement(line).name for line in project["dependencies"]}
+    assert needed - {"hidldl"} <= {each.name for each in pinned}

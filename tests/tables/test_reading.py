@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import table_files
 from hidldl.errors import TableError
 from hidldl.tables import delimited, sources, workbook
+from hidldl.tables.columns import READS_EVERY_DIGIT
 from hidldl.tables.reading import open_table
 from malformed import MALFORMED
 from table_files import GOOD, opened
@@ -165,7 +166,8 @@ def test_the_cell_that_is_no_number_is_found(tmp_path):
 
 
 def test_infinite_numbers_are_none(tmp_path):
-    column = opened(tmp_path, "x\n1\n2\n1e400\n-inf\n").scan()[0]
+    infinite = "1e400" if READS_EVERY_DIGIT else "inf"  # older releases of pandas know only infinity by name
+    column = opened(tmp_path, f"x\n1\n2\n{infinite}\n-inf\n").scan()[0]
     assert (column.kind, column.odd_row, column.n_distinct) == ("text", 3, 4)
     assert opened(tmp_path, "x\n1\n2\n1e400\n").read()["x"].tolist() == ["1", "2", "1e400"]
 

@@ -13,6 +13,8 @@ from hidldl.tables.notation import Notation, PossibleNotations, are_number_like,
 
 # What pandas reads as missing; cells of white space only are missing too.
 # fmt: off
+READS_EVERY_DIGIT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
+"""Releases of pandas before 3.1 lose the last of 17 digits unless asked not to; later ones warn of being asked."""
 MISSING = frozenset([
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
     "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
@@ -125,6 +127,8 @@ def examine(column: "pd.Series[Any]", notation: Notation, words: frozenset[str])
     missing = np.array([text in MISSING or text in words for text in bare], dtype=bool)
     figures = np.array(_figures(bare, notation), dtype=object)
     numbers = np.where(missing, np.nan, pd.to_numeric(figures, errors="coerce"))
+    if not READS_EVERY_DIGIT:
+        numbers[np.isfinite(numbers)] = figures[np.isfinite(numbers)].astype(float)
     marks = np.array([len(text) <= _LONGEST_MARK and text.casefold() in MARK_WORDS for text in bare], dtype=bool)
     return Cells(
         codes=codes,

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hidldl.errors import TableError
-from hidldl.tables.columns import MISSING
+from hidldl.tables.columns import MISSING, READS_EVERY_DIGIT
 from hidldl.tables.headers import MOST_TITLES, HeaderRows, count_titles, join_names, note_on_titles
 from hidldl.tables.sources import Source, UnreadableError, quoted
 
@@ -119,6 +119,7 @@ class Delimited:
         self.keep()
         width = len(self.columns)
         missing: Any = {j: sorted(MISSING) for j in range(width) if j not in text}
+        exactly: Any = {} if READS_EVERY_DIGIT else {"float_precision": "round_trip"}
         first = 1
         for data, n_rows in self._pieces(rows):
             if data.startswith(codecs.BOM_UTF8):
@@ -134,6 +135,7 @@ class Delimited:
                 na_values=missing,
                 keep_default_na=False,
                 low_memory=False,
+                **exactly,
             )
             if frame.shape != (n_rows, width):
                 raise TableError(f"{self.source.name} is not a clear table near row {first}; save it again as .csv.")
