@@ -4,6 +4,8 @@ import asyncio
 import io
 import re
 import socket
+import subprocess
+import sys
 import tempfile
 import time
 from contextlib import contextmanager
@@ -23,6 +25,7 @@ from hidldl.cli import terminal
 from hidldl.errors import PYTHON_WORDS
 from malformed import MALFORMED
 from serving import served
+from table_files import GOOD
 
 
 @pytest.fixture
@@ -403,17 +406,39 @@ SOME_MALFORMED = [
 
 def test_malformed_tables_end_in_a_readable_message(client, tmp_path):
     for some in (SOME_MALFORMED[:5], SOME_MALFORMED[5:]):
-        jobs = {}
+        handed_in = {}
         for name in some:
             path = MALFORMED[name].write(tmp_path)
-            jobs[name] = hand_in(client, path.read_bytes(), path.name)
-        for name, job in jobs.items():
+            handed_in[name] = hand_in(client, path.read_bytes(), path.name)
+        for name, job in handed_in.items():
             state = settled(client, job, "reading")
             said = state["problem"] or state["overview"]["problem"]
             assert re.search(MALFORMED[name].says, said), (name, said)
             assert "table." in said, said
             assert not re.search("Traceback|--|should not", said), said
             client.post(f"/jobs/{job}/forget")
+
+
+def test_a_look_ends_in_time(client, monkeypatch):
+    monkeypatch.setattr(jobs, "LOOK_SECONDS", 0.01)
+    state = settled(client, hand_in(client, GOOD.encode()), "reading")
+    assert state["problem"] == "This file takes longer than 0.01 seconds to read; use the command hidldl recover."
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits on memory need Linux")
+def test_a_look_is_limited_in_memory_and_files(tmp_path):
+    """In a process of its own, since limits stay."""
+    program = (
+        "from hidldl.app import work\n"
+        "work.MOST_MEMORY, work.MOST_FILE_BYTES = 2**30, 10**6\n"
+        "work._limit_resources()\n"
+        "try: bytearray(2**31)\n"
+        "except MemoryError: print('memory')\n"
+        "try: open('big', 'wb').write(bytes(2 * 10**6))\n"
+        "except OSError: print('files')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["memory", "files"]
 
 
 OVERVIEW = {"problem": None, "columns": [{"name": n, "role": r, "why": w} for n, r, w in [

@@ -9,6 +9,7 @@ import gzip
 import json
 import lzma
 import pickle
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,16 +24,19 @@ from table_files import (
     LAUGHS,
     ROWS,
     SHEET,
+    STYLES,
     archive,
     array,
     arrow,
     database,
     flipped,
     parquet,
+    sheet_of,
     sparse_workbook,
     twins,
     with_formula,
     with_merged_header,
+    with_one_text,
     with_row,
     with_second_sheet,
     with_title,
@@ -293,6 +297,45 @@ refused(
     "table.xlsx",
     sparse_workbook,
     "spreads 10,001 values over 10,485,750,000 cells, as a trap would",
+)
+refused(
+    "workbook with a comment without end",
+    "table.xlsx",
+    lambda: workbook_with(SHEET, lambda xml: xml + b"<!--" + b"<c " * 4_000_000 + b"-->"),
+    "a tag or comment without end, as a trap would",
+)
+refused(
+    "workbook with a tag without end",
+    "table.xlsx",
+    lambda: workbook_with(
+        SHEET, lambda xml: xml.replace(b"<sheetData", b"<a b='" + b"c" * 2_000_000 + b"'/><sheetData")
+    ),
+    "a tag or comment without end, as a trap would",
+)
+refused(
+    "workbook bomb of styles",
+    "table.xlsx",
+    lambda: workbook_with(STYLES, lambda xml: xml.replace(b"</cellXfs>", b"<xf/>" * 10**6 + b"</cellXfs>")),
+    "tags, as a trap would",
+)
+refused(
+    "workbook bomb of cells",
+    "table.xlsx",
+    lambda: sheet_of("<row>" + "<c/>" * 10**6 + "</row>"),
+    "tags, as a trap would",
+)
+refused(
+    "workbook that lists a sheet again",
+    "table.xlsx",
+    lambda: workbook_with(BOOK, lambda xml: re.sub(rb"<sheet [^>]*>", lambda found: found.group() * 9, xml)),
+    "lists a sheet twice, as a trap would",
+)
+refused("workbook bomb of one text", "table.xlsx", lambda: with_one_text("a" * 900_000, 100), "unpacks to more than")
+refused(
+    "workbook in UTF-16",
+    "table.xlsx",
+    lambda: workbook_with(SHEET, lambda xml: b"\xff\xfe" + xml.decode().encode("utf-16-le")),
+    "XML in UTF-16",
 )
 refused("workbook bomb", "table.xlsx", lambda: workbook_with(SHEET, lambda xml: xml + b" " * 10**8), "as a trap would")
 

@@ -116,6 +116,7 @@ def workbook_with(member: str, change: Callable[[bytes], bytes]) -> bytes:
 
 
 SHEET, BOOK = "xl/worksheets/sheet1.xml", "xl/workbook.xml"
+STYLES, TYPES = "xl/styles.xml", "[Content_Types].xml"
 LAUGHS = b'<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;">]>'
 
 
@@ -144,6 +145,23 @@ def sheet_of(rows: str) -> bytes:
         return xml[: xml.index(b"<sheetData>")] + f"<sheetData>{rows}</sheetData></worksheet>".encode()
 
     return workbook_with(SHEET, change)
+
+
+def with_one_text(text: str, n_rows: int) -> bytes:
+    """A workbook in which many cells show one text, which is stored once."""
+    cells = "".join(
+        f'<row r="{i}"><c r="A{i}" t="s"><v>0</v></c><c r="B{i}"><v>1</v></c></row>' for i in range(2, n_rows)
+    )
+    names = '<row r="1"><c r="A1" t="str"><v>a</v></c><c r="B1" t="str"><v>b</v></c></row>'
+    with zipfile.ZipFile(io.BytesIO(sheet_of(names + cells))) as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    kind = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+    listed = f'<Override PartName="/xl/sharedStrings.xml" ContentType="{kind}.sharedStrings+xml"/></Types>'.encode()
+    if "xl/sharedStrings.xml" not in members:  # some releases of openpyxl write texts into their cells
+        members[TYPES] = members[TYPES].replace(b"</Types>", listed)
+    space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    members["xl/sharedStrings.xml"] = f'<sst xmlns="{space}"><si><t>{text}</t></si></sst>'
+    return archive(members)
 
 
 def sparse_workbook() -> bytes:

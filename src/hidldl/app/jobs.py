@@ -36,6 +36,8 @@ CANCELLED = "Cancelled; nothing was kept but what you handed in."
 IDLE_SECONDS = 900.0
 """An open page asks once a minute; one that is silent for so long is gone."""
 GRACE_SECONDS = 3.0
+LOOK_SECONDS = 600.0
+"""A look at a table or a model ends after so long: 200 megabytes of text take a minute."""
 LONGEST_LINE = 2**26
 RESULTS = {
     "recover": {"csv": "recovered.csv", "xlsx": "recovered.xlsx", "report": "report.html", "model": "model.npz"},
@@ -134,13 +136,13 @@ class Job:
             self.problem = "The program behind this page failed; its log says how."
 
     async def _read(self) -> None:
-        answer, self.problem = await self._run("overview", {})
+        answer, self.problem = await self._run("overview", {}, LOOK_SECONDS)
         self.sheets = answer.get("sheets", [])
         self.overview = None if self.problem or self.sheets else answer
         self.state = "ready" if self.overview else "choosing" if self.sheets else "new"
 
     async def _look_at_model(self) -> None:
-        answer, self.problem = await self._run("model", {})
+        answer, self.problem = await self._run("model", {}, LOOK_SECONDS)
         self.model_overview = None if self.problem else answer
         self.state = "ready"
 
@@ -157,18 +159,20 @@ class Job:
             self._remove_results()
         self.state, self.problem = ("ready" if problem else "done"), problem
 
-    async def _run(self, action: str, more: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    async def _run(
+        self, action: str, more: Mapping[str, Any], seconds: float | None = None
+    ) -> tuple[dict[str, Any], str]:
         """Have a request answered when it is the job's turn; its answer, or the problem."""
         async with self.lines[self.state].turn(self._called, self._wait):
-            return ({}, CANCELLED) if self.cancelled else await self._answer(action, more)
+            return ({}, CANCELLED) if self.cancelled else await self._answer(action, more, seconds)
 
     def _wait(self, place: int) -> None:
         if (place, self.place) != (0, 0):
             self.what = f"in line, place {place}: other tables are worked on first" if place else "starting"
         self.place = place
 
-    async def _answer(self, action: str, more: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-        """Have a request answered by a program of its own, in the job's folder."""
+    async def _answer(self, action: str, more: Mapping[str, Any], seconds: float | None) -> tuple[dict[str, Any], str]:
+        """Have a request answered by a program of its own, in the job's folder, within so many seconds."""
         assert self.table is not None
         request = {"action": action, "path": self.table.name, "name": self.name, "sheet": self.sheet, **more}
         if self.model is not None:
@@ -192,10 +196,16 @@ class Job:
         with suppress(BrokenPipeError, ConnectionResetError):
             process.stdin.write(json.dumps(request).encode() + b"\n")
             await process.stdin.drain()
-        last, errors = await asyncio.gather(self._follow(process), process.stderr.read())
-        process.stdin.close()  # not before: to a program at work it means that the server is gone
-        await process.wait()
-        self._process = None
+        try:
+            async with asyncio.timeout(seconds):
+                last, errors = await asyncio.gather(self._follow(process), process.stderr.read())
+        except TimeoutError:
+            process.kill()
+            return {}, f"This file takes longer than {seconds:g} seconds to read; use the command hidldl recover."
+        finally:
+            process.stdin.close()  # not before: to a program at work it means that the server is gone
+            await process.wait()
+            self._process = None
         if self.cancelled:
             return {}, CANCELLED
         if "problem" in last:

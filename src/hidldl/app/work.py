@@ -11,12 +11,18 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from hidldl.app.overview import model_overview, overview
 from hidldl.app.words import WORDS
 from hidldl.errors import ModelFileError, TableError
+
+MOST_MEMORY = 8 * 2**30
+MOST_FILE_BYTES = 4 * 2**30
+"""What a look at a table or a model may use and write, whatever the file asks for."""
+LOOKS = ("overview", "model")
 
 
 def recover(request: dict[str, Any]) -> dict[str, Any]:
@@ -61,6 +67,8 @@ def main() -> None:
     """Answer one request."""
     request = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_server, daemon=True).start()
+    if request["action"] in LOOKS:
+        _limit_resources()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -79,6 +87,16 @@ def _end_with_server() -> None:
     while os.read(sys.stdin.fileno(), 1):
         pass
     os._exit(1)
+
+
+def _limit_resources() -> None:
+    """A file that gets past all checks fails here and leaves the machine alone; Windows has no such limits."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        for what, most in ((resource.RLIMIT_DATA, MOST_MEMORY), (resource.RLIMIT_FSIZE, MOST_FILE_BYTES)):
+            hardest = resource.getrlimit(what)[1]
+            resource.setrlimit(what, (most if hardest < 0 else min(most, hardest), hardest))
 
 
 def _print_step(done: float, total: float | None, words: str) -> None:

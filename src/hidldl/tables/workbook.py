@@ -4,19 +4,19 @@ import csv
 import re
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from hidldl.errors import TableError
 from hidldl.tables.headers import MOST_TITLES, HeaderRows, count_titles, join_names, note_on_titles
-from hidldl.tables.sources import HARMLESS_BYTES, MOST_EXPANSION, quoted
+from hidldl.tables.sources import HARMLESS_BYTES, MOST_BYTES, MOST_EXPANSION, quoted
+from hidldl.tables.workbook_traps import refuse_traps
 
-# A full sheet of 26 columns is about 1 GB of XML; all its different texts are kept in memory, so these have less.
-MOST_XML_BYTES = 4 * 2**30
-MOST_TEXT_BYTES = 256 * 2**20
 MOST_ROWS = 1_048_576
+MOST_CELLS = 200_000_000
+"""Cells of one sheet, with the empty ones between the others: a full sheet has 190 columns at most."""
 _FORMULA_BYTES = 2**20
 # A cell with a formula and no value, which a spreadsheet program has never computed; a computed text may be empty.
 # Nothing in it reaches over the next "<" or gives back what it took, so that it takes no longer than the text is long.
@@ -37,38 +37,58 @@ class SeveralSheetsError(TableError):
 def write_sheet(path: Path, name: str, sheet: str | None, header: HeaderRows | None, target: Path) -> list[str]:
     """Write one sheet's values as CSV, its header first; notes on what is skipped above it."""
     try:
-        from openpyxl import load_workbook
+        from openpyxl.reader.excel import ExcelReader
     except ImportError as error:
         raise ImportError("Excel files need openpyxl; install it with pip install 'hidldl[excel]'.") from error
     try:
-        _refuse_traps(path, name)
+        refuse_traps(path, name)
         # The file is opened here, since openpyxl leaves that of a damaged workbook open.
         with warnings.catch_warnings(), path.open("rb") as source:
             warnings.simplefilter("ignore")  # about parts of the workbook that hold no cells
-            workbook = load_workbook(source, read_only=True, data_only=True, keep_links=False)
-            chosen = _choose(workbook.worksheets, name, sheet)
+            reader = ExcelReader(source, read_only=True, data_only=True, keep_links=False)
+            reader.read_worksheets = _once_each(reader, name)
+            reader.read()
+            chosen = _choose(reader.wb.worksheets, name, sheet)
             _refuse_uncomputed(path, name, chosen)
             notes: list[str] = []
+            rows = _rows(chosen, name, header, notes)
+            most = min(MOST_BYTES, max(HARMLESS_BYTES, MOST_EXPANSION * path.stat().st_size))
             # With a byte order mark, so that none is taken from the first name.
             with target.open("w", encoding="utf-8-sig", newline="") as file:
-                csv.writer(file).writerows(_rows(chosen, name, header, notes))
+                csv.writer(file).writerows(_within(most, rows, name))
             return notes
     except TableError:
         raise
     except Exception as error:
-        # A damaged workbook breaks openpyxl anywhere: in the archive, in the XML, in its own lookups.
-        reason = quoted(error, 80)
+        # A damaged workbook breaks openpyxl anywhere: in the archive, in the XML, in its own lookups. It puts a long
+        # sentence before some reasons.
+        if isinstance(error.__cause__, TableError):
+            raise error.__cause__ from None
+        reason = quoted(error.__cause__ or error, 80)
         raise TableError(f"{name} is damaged or no .xlsx workbook ({reason}); save it again.") from None
 
 
-def _refuse_traps(path: Path, name: str) -> None:
-    with zipfile.ZipFile(path) as archive:
-        members = archive.infolist()
-    unpacked = sum(member.file_size for member in members)
-    most = min(MOST_XML_BYTES, max(HARMLESS_BYTES, MOST_EXPANSION * path.stat().st_size))
-    texts = max((member.file_size for member in members if "sharedStrings" in member.filename), default=0)
-    if unpacked > most or texts > MOST_TEXT_BYTES:
-        raise TableError(f"{name} unpacks to {unpacked:,} bytes, as a trap would; save the table as .csv.")
+def _once_each(reader: Any, name: str) -> Callable[[], None]:
+    """The reader's way to read sheets, unless one is listed again and again: each time takes as long as the first."""
+    read = reader.read_worksheets
+
+    def read_once_each() -> None:
+        targets = [relation.target for _, relation in reader.parser.find_sheets()]
+        if len(set(targets)) < len(targets):
+            raise TableError(f"{name} lists a sheet twice, as a trap would; save the table as .csv.")
+        read()
+
+    return read_once_each
+
+
+def _within(most: int, rows: Iterator[list[Any]], name: str) -> Iterator[list[Any]]:
+    """The rows, as long as their texts are not too long together: one that is stored once may stand in many cells."""
+    size = 0
+    for row in rows:
+        size += sum(len(cell) for cell in row if isinstance(cell, str))
+        if size > most:
+            raise TableError(f"{name} unpacks to more than {most:,} bytes, as a trap would; save the table as .csv.")
+        yield row
 
 
 def _choose(sheets: list[Any], name: str, wanted: str | None) -> Any:
@@ -105,7 +125,7 @@ def _filled_rows(sheet: Any, name: str) -> Iterator[tuple[int, list[Any]]]:
 
 def _refuse_sparse(n_cells: int, n_filled: int, name: str) -> None:
     """An empty cell takes no room in a workbook, but a byte in what is written of it."""
-    if n_cells > max(HARMLESS_BYTES, MOST_EXPANSION * n_filled):
+    if n_cells > min(MOST_CELLS, max(HARMLESS_BYTES, MOST_EXPANSION * n_filled)):
         raise TableError(
             f"{name} spreads {n_filled:,} values over {n_cells:,} cells, as a trap would; save it as .csv."
         )
