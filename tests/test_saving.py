@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import pickle
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from hidldl import (
     save_model,
 )
 from hidldl.errors import ModelFileError
+from hidldl.tables.prediction import load_table_model
 
 DATA = make_distributions(n_rows=40, n_features=3, n_labels=4, random_state=0)
 HIDDEN = hide_labels(DATA.distributions, 0.4, random_state=0)
@@ -232,25 +234,91 @@ def test_a_pickle_in_an_archive_is_not_executed(tmp_path, saved):
     assert not left_behind.exists()
 
 
-def huge(members: dict[str, bytes]) -> dict[str, bytes]:
-    """An array that says it has a million million numbers, and has four."""
-    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }"
+def claiming(dtype: str, shape: str, data: bytes = bytes(32)) -> bytes:
+    """An array whose header says what it likes."""
+    header = f"{{'descr': {dtype}, 'fortran_order': False, 'shape': {shape}, }}".encode()
     header += b" " * (117 - len(header)) + b"\n"
-    magic = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little")
-    return {**members, "array0.npy": magic + header + bytes(32)}
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + data
+
+
+CLAIMS = {
+    "a million million numbers": claiming("'<f8'", "(1000000000000,)"),
+    "texts without letters": claiming("'<U0'", "(1000000000,)", b""),
+    "rows without columns": claiming("'<f8'", "(1000000000, 0)", b""),
+    "fewer than none": claiming("'<f8'", "(-4,)"),
+    "fewer than none twice": claiming("'<f8'", "(-2, -2)"),
+    "objects": claiming("'|O'", "(4,)"),
+    "arrays in cells": claiming("'(1000000000,)<f8'", "(1,)"),
+    "a long text": claiming("'<U1000000000'", "(1,)"),
+    "more than it says": claiming("'<f8'", "(2,)"),
+    "no number for a length": claiming("'<f8'", "('4',)"),
+}
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_no_room_is_made_for_what_a_header_claims(tmp_path, saved, claim):
+    rezipped(saved / "meanfill.npz", tmp_path / "m.npz", lambda members: {**members, "array0.npy": CLAIMS[claim]})
+    text = base64.b64encode(CLAIMS[claim]).decode()
+    (tmp_path / "m.json").write_text(json.dumps({**tree_of(saved / "meanfill.json"), "arrays": [text]}))
+    for name in ("m.npz", "m.json"):
+        assert peak_bytes(lambda name=name: refused(tmp_path / name)) < 2**20
+
+
+def peak_bytes(act) -> int:
+    tracemalloc.start()
+    try:
+        act()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"n_draws": 30_000_000},
+        {"n_draws": -1},
+        {"n_jobs": 10**9},
+        {"n_labels_": 1, "n_draws": 4_000_000},
+        {"feature_names_in_": {"names": ["a"]}},
+        {"nu": "many"},
+    ],
+    ids=str,
+)
+def test_parameters_of_a_file_are_checked_before_they_are_used(tmp_path, saved, state):
+    (tmp_path / "m.json").write_text(json.dumps(changed_state(tree_of(saved / "bayes.json"), **state)))
+    assert peak_bytes(lambda: refused(tmp_path / "m.json")) < 2**22
+
+
+def test_the_model_within_a_model_is_checked_too(tmp_path, bayes):
+    """Compiled code reads beyond arrays that are too short, also where another model is around theirs."""
+    around = fitted(SelfTuned)
+    around.recoverer_ = bayes
+    save_model(tmp_path / "m.json", around)
+    tree = tree_of(tmp_path / "m.json")
+    load_model(tmp_path / "m.json")
+    tree["model"]["state"]["recoverer_"]["state"]["n_draws"] = 30_000_000
+    (tmp_path / "m.json").write_text(json.dumps(tree))
+    assert peak_bytes(lambda: refused(tmp_path / "m.json")) < 2**22
+
+
+@pytest.mark.parametrize("about", [np.arange(3.0), "words", 7, ["a"], {"roles": [1]}], ids=str)
+def test_words_that_are_not_those_of_a_table_are_refused(tmp_path, about):
+    save_model(tmp_path / "m.json", fitted(MeanFill), about)
+    with pytest.raises(ModelFileError, match=r"^m\.json is not the model of a table; .*$"):
+        load_table_model(tmp_path / "m.json")
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        huge,
         lambda members: {name: content for name, content in members.items() if name != "tree.npy"},
         lambda members: {**members, "tree.npy": npy(np.array("{"))},
         lambda members: {**members, "tree.npy": b"text"},
         lambda members: {"../" + name: content for name, content in members.items()},
         lambda members: {},
     ],
-    ids=["huge array", "no tree", "tree cut off", "tree no array", "names that climb", "empty archive"],
+    ids=["no tree", "tree cut off", "tree no array", "names that climb", "empty archive"],
 )
 def test_hostile_archives_are_refused(tmp_path, saved, change):
     rezipped(saved / "meanfill.npz", tmp_path / "m.npz", change)

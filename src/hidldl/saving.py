@@ -7,12 +7,13 @@ their own, beside the tree as JSON; in a ``.json`` file they are base64 text ins
 import base64
 import io
 import json
+import math
 import warnings
 import zipfile
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pandas as pd
@@ -29,6 +30,7 @@ from hidldl.replacing import replacing
 FORMAT = "hidldl model 2"
 MOST_BYTES = 2**31
 MOST_FEATURES = 10**7
+MOST_ROWS = 2**40
 """Larger files and models are refused: hidldl saves none of that size."""
 COMMON_ATTRIBUTES = ("label_names_", "n_labels_", "n_features_in_", "feature_names_in_")
 ARRAY_KINDS = "biufU"
@@ -113,7 +115,9 @@ def _refuse_useless(model: Any) -> None:
     """Refuse a model that cannot predict: parts with the right names may still not fit together."""
     if not isinstance(model, DistributionEstimator) or not 0 < model.n_features_in_ <= MOST_FEATURES:
         raise TypeError
-    model._check_loaded()
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None and len(names) != model.n_features_in_:
+        raise ValueError
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         predicted = np.asarray(model.predict(np.zeros((1, model.n_features_in_))))
@@ -135,20 +139,24 @@ def _npy(array: np.ndarray) -> bytes:
 
 def _read_json(path: Path) -> tuple[Any, list[np.ndarray]]:
     tree = _parsed(path.read_text(encoding="utf-8"))
-    members = [io.BytesIO(base64.b64decode(text, validate=True)) for text in tree["arrays"]]
-    return tree, [_plain(np.load(member, allow_pickle=False)) for member in members]
+    members = (base64.b64decode(text, validate=True) for text in tree["arrays"])
+    return tree, [_array(io.BytesIO(member), len(member)) for member in members]
 
 
 def _read_npz(path: Path) -> tuple[Any, list[np.ndarray]]:
     with zipfile.ZipFile(path) as archive:
-        members = archive.infolist()
-    # save_model neither compresses members nor lets them overlap, so together they are smaller than the file.
-    is_stored = all(member.compress_type == zipfile.ZIP_STORED for member in members)
-    if not is_stored or sum(member.file_size for member in members) > path.stat().st_size:
-        raise zipfile.BadZipFile
-    with np.load(path, allow_pickle=False) as arrays:
-        names = [f"array{k}" for k in range(len(members) - 1)]
-        return _parsed(str(arrays["tree"])), [_plain(arrays[name]) for name in names]
+        members = {member.filename: member for member in archive.infolist()}
+        # save_model neither compresses members nor lets them overlap, so together they are smaller than the file.
+        is_stored = all(member.compress_type == zipfile.ZIP_STORED for member in members.values())
+        if not is_stored or sum(member.file_size for member in members.values()) > path.stat().st_size:
+            raise zipfile.BadZipFile
+
+        def read(name: str) -> np.ndarray:
+            member = members[f"{name}.npy"]
+            with archive.open(member) as file:
+                return _array(file, member.file_size)
+
+        return _parsed(str(read("tree"))), [read(f"array{k}") for k in range(len(members) - 1)]
 
 
 def _parsed(text: str) -> Any:
@@ -158,9 +166,19 @@ def _parsed(text: str) -> Any:
     return json.loads(text, parse_constant=refuse)
 
 
-def _plain(array: Any) -> np.ndarray:
-    """The array, if it holds what ``_encode`` writes."""
-    if array.dtype.kind not in ARRAY_KINDS or not (array.dtype.kind != "f" or np.isfinite(array).all()):
+def _array(file: IO[bytes], n_bytes: int) -> np.ndarray:
+    """An array that ``_encode`` wrote, if its header promises what is there: room for it is made by the header."""
+    headers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    shape, _, dtype = headers[np.lib.format.read_magic(file)](file)
+    n_items = math.prod(shape)
+    # Lengths beside a 0 take no bytes, and texts without letters none either.
+    if n_items * dtype.itemsize != n_bytes - file.tell() or max((n_items, *shape)) > max(n_bytes, MOST_FEATURES):
+        raise ValueError
+    if dtype.kind not in ARRAY_KINDS or (n_items and not dtype.itemsize) or min(shape, default=0) < 0:
+        raise ValueError
+    file.seek(0)
+    array = np.lib.format.read_array(file, allow_pickle=False)
+    if dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError
     return array
 
@@ -227,7 +245,7 @@ def _decode(node: Any, arrays: list[np.ndarray], parts: tuple[type, ...] = ()) -
     if kind == "dtype":
         return np.dtype({"<f4": np.float32, "<f8": np.float64}[content])
     if kind == "names":
-        return pd.Index([decode(name) for name in content])
+        return pd.Index([decode(name) for name in content], tupleize_cols=False)
     if kind == "csr":
         matrix = sparse.csr_matrix(tuple(decode(part) for part in content), shape=more[0][1])
         matrix.check_format(full_check=True)
@@ -255,4 +273,7 @@ def _decode_object(name: str, state: Any, arrays: list[np.ndarray], parts: tuple
         raise TypeError
     for key, item in state.items():
         setattr(model, key, _decode(item, arrays, kind.saved_parts))
+    # Before anything is computed: parameters decide how much memory and time that takes.
+    model._check_parameters(MOST_ROWS, model.n_labels_)
+    model._check_loaded()
     return model

@@ -26,6 +26,8 @@ AUTO: Auto = "auto"
 
 FLOAT_TYPES = [np.float64, np.float32]
 _FEATURE_CHECKS: dict[str, Any] = {"dtype": FLOAT_TYPES, "accept_sparse": "csr", "ensure_all_finite": False}
+MOST_WORKERS = 1024
+"""More threads than any machine has cores are a slip of the pen, or of a model file."""
 ROW_SUM_TOLERANCE = 1e-3
 """How far a row's sum may be from 1: enough for shares that were rounded to four decimals."""
 
@@ -254,7 +256,7 @@ def check_verbose(value: Any) -> None:
 def check_workers(n_jobs: Any) -> None:
     """None, or a number of workers as joblib counts them: -1 is every core."""
     if n_jobs is not None:
-        check_number(n_jobs, "n_jobs", integer=True)
+        check_number(n_jobs, "n_jobs", at_least=-MOST_WORKERS, at_most=MOST_WORKERS, integer=True)
         if n_jobs == 0:
             raise ValueError("n_jobs must not be 0; use 1 for a single worker, or -1 for every core.")
 

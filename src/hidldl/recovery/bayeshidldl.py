@@ -29,6 +29,8 @@ from hidldl.validation import AUTO, Auto, check_choice, check_flag, check_number
 
 BOUNDS = {"nu": (0.1, 1e12), "ridge": (1e-9, 1e12), "width": (1e-6, 1e6), "prior_rows": (1e-9, 1e9)}
 """Beyond these the model is degenerate, and its numbers leave the range of floating point."""
+MOST_DRAWN_SHARES = 2**22
+"""Draws of a row times labels: a few hundred megabytes."""
 
 
 class BayesHidLDL(PosteriorRecoverer):
@@ -214,8 +216,10 @@ class BayesHidLDL(PosteriorRecoverer):
         self._known_rates(n_labels)
         check_choice(self.hiding, "hiding", (AUTO, "uniform", "degree"))
         check_choice(self.estimate, "estimate", ("mean", "relative", *ACTS))
-        for name, least in {"n_landmarks": 1, "n_draws": 2, "max_iter": 1}.items():
+        for name, least in {"n_landmarks": 1, "max_iter": 1}.items():
             check_number(getattr(self, name), name, at_least=least, integer=True, or_auto=name == "n_landmarks")
+        most_draws = max(1000, MOST_DRAWN_SHARES // max(n_labels, 1))
+        check_number(self.n_draws, "n_draws", at_least=2, at_most=most_draws, integer=True)
         check_number(self.tol, "tol", at_least=0)
         check_workers(self.n_jobs)
         resolved_device(self.device)

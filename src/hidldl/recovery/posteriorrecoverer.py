@@ -188,9 +188,8 @@ class PosteriorRecoverer(Recoverer):
         self._model.check()
         self._features.check(self.n_features_in_)
         check_number(self._spread, "spread", above=0)
-        if self.covariance_.shape != self._model.estimates.covariances.shape[1:] or self._features.n_columns != len(
-            self._model.estimates.coef
-        ):
+        shapes = self._model.estimates.covariances.shape[1:], (len(self._model.estimates.coef),)
+        if (self.covariance_.shape, (self._features.n_columns,)) != shapes or len(self.covariance_) != self.n_labels_:
             raise ValueError("the parts of the model do not fit together.")
 
     def _row_weights(self, votes: FloatArray | None, n_rows: int) -> FloatArray:

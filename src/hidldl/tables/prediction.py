@@ -91,7 +91,7 @@ def load_table_model(path: Path) -> tuple[Recoverer, Plan, FeatureEncoding]:
         roles, marks, encoding = Roles(**about["roles"]), Marks(**about["marks"]), FeatureEncoding(**about["encoding"])
         plan = Plan(roles, marks, bool(about["normalise"]), ())
         fits = _fit_together(model, plan, encoding)
-    except (TypeError, KeyError, AttributeError, ValueError) as error:
+    except Exception as error:  # what a hostile file holds in the place of words can raise anything
         raise ModelFileError(path.name, "is not the model of a table", Remedy("save table")) from error
     if not fits:
         raise ModelFileError(path.name, "is damaged: its parts do not fit together", Remedy("save"))
