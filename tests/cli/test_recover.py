@@ -399,6 +399,17 @@ def test_six_digits_are_written_and_rows_still_sum_to_one(run):
     ).all()
 
 
+def test_names_of_rows_are_no_formulas_if_asked_for(run):
+    faces().assign(face=[f"@SUM(A{i})" for i in range(60)], x_1=lambda table: -table["x_1"]).to_csv(
+        "f.csv", index=False
+    )
+    for options, first in (((), "@SUM(A0)"), (("--safe-csv",), "'@SUM(A0)")):
+        plain_run("recover", "f.csv", "-o", "out.csv", "--method", "meanfill", "--id", "face", *options)
+        frame = pd.read_csv("out.csv")
+        assert frame["face"][0] == first
+        assert (frame["x_1"] == -faces()["x_1"]).all()
+
+
 def test_the_result_is_the_table_with_its_labels_complete(run):
     frame = faces().assign(when="2024-05-01", code=[f"c-{i:04d}" for i in range(60)], age=range(60))
     frame["note"] = [*["a, b"] * 30, *[np.nan] * 30]

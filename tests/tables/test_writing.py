@@ -80,6 +80,23 @@ def test_what_excel_cannot_hold_is_refused(tmp_path, text):
     assert (tmp_path / "t.xlsx").read_text() == "as it was"
 
 
+def test_safe_csv_holds_no_formulas(tmp_path):
+    formulas = ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3", " =1", "\t=1", "＝1+1", "-x"]
+    harmless = ["-5", "+1.5e-3", "-1,5", "-3 %", "-", "a=b", "'=1", "", "007", "x@y"]
+    cells = formulas + harmless
+    frame = pd.DataFrame({"id": cells, "=label": -1.5})
+    for name, safe in (("safe.csv", True), ("safe.tsv", True), ("plain.csv", False)):
+        with open_writer(tmp_path / name, tmp_path / name, safe=safe) as writer:
+            writer.write(frame)
+            writer.write(frame)
+        separator = "\t" if name.endswith("tsv") else ","
+        back = pd.read_csv(tmp_path / name, sep=separator, keep_default_na=False, dtype={"id": str})
+        written = [f"'{cell}" for cell in formulas] + harmless if safe else cells
+        assert back["id"].tolist() == written * 2
+        assert list(back.columns) == ["id", "'=label" if safe else "=label"]
+        assert (back.iloc[:, 1] == -1.5).all()
+
+
 def test_a_sheet_has_an_end(tmp_path, monkeypatch):
     monkeypatch.setattr(writing, "MOST_EXCEL_ROWS", 10)
     with pytest.raises(TableError, match="holds 10 rows; write a"):

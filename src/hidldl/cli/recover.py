@@ -80,6 +80,8 @@ def table_options(command: Callable[..., None]) -> Callable[..., None]:
                      help="The unit of the result; that of the table by default."),
         click.option("--full-precision", is_flag=True, help="Write all digits, not six."),
         click.option("--flags", is_flag=True, help="Also columns that say which cells were hidden, or how likely."),
+        click.option("--safe-csv", is_flag=True,
+                     help="In CSV, write ' before texts that a spreadsheet would take as formulas, such as =1+1."),
         click.option("--jobs", type=int, default=-1, show_default=True, help="Threads; -1 is every core."),
         click.option("--progress", type=click.Choice(PROGRESS), default="auto", show_default=True),
         click.option("--quiet", "-q", is_flag=True, help="Do not print what was guessed and done."),

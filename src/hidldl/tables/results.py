@@ -210,6 +210,7 @@ class RecoveredTable:
         unit: Unit | None = None,
         full_precision: bool = False,
         flags: bool = False,
+        safe_csv: bool = False,
         command: str = "",
         progress: Progress = silent,
     ) -> Summary:
@@ -239,6 +240,9 @@ class RecoveredTable:
             Write all digits. Six are written by default, so that every row still sums to 1 exactly.
         flags : bool, default=False
             Also a column per label that says whether it was hidden.
+        safe_csv : bool, default=False
+            In .csv and .tsv files, write an apostrophe before texts that a spreadsheet program would take as formulas:
+            those that begin with =, +, - or @ and are no numbers.
         command : str
             What the report names as the way it was made.
         progress : callable, optional
@@ -263,7 +267,7 @@ class RecoveredTable:
             if targets.output is not None:
                 place = places.get(targets.output)
                 writer = stack.enter_context(
-                    open_writer(targets.output, place, self.table.delimiter, self.table.decimal)
+                    open_writer(targets.output, place, self.table.delimiter, self.table.decimal, safe=safe_csv)
                 )
             for rows in self.pieces(progress, level, with_kinds=report is not None and bool(self._kinds())):
                 if writer is not None:
@@ -276,7 +280,7 @@ class RecoveredTable:
                 (targets.bad_rows, lambda: self.bad_rows),
             ):
                 if path is not None:
-                    stack.enter_context(open_writer(path, places[path])).write(table())
+                    stack.enter_context(open_writer(path, places[path], safe=safe_csv)).write(table())
             if targets.report is not None:
                 page = recovery_page(summary, self._facts(command, perf_counter() - self.started))
                 places[targets.report].write_text(page, encoding="utf-8")

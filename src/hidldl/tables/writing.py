@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import re
 import shutil
 import sys
 import tempfile
@@ -24,6 +25,9 @@ NEEDED = {".parquet": ("pyarrow", "parquet"), ".xlsx": ("openpyxl", "excel")}
 """The packages that other formats need, and the extras that bring them."""
 MOST_EXCEL_ROWS = 1_048_575
 LONGEST_EXCEL_TEXT = 32_767
+# A sign alone is a text. Programs in East Asian languages also know the wide forms of these signs.
+_FORMULA = re.compile(r"\s*[-=+@＝＋－＠].|[\t\r\n]", re.DOTALL)
+_PLAIN_NUMBER = re.compile(r"\s*[-+]?[\d.,]*\d[\d.,]*(?:[eE][-+]?\d+)?\s*%?\s*")
 
 
 @dataclass(frozen=True)
@@ -75,16 +79,21 @@ class Writer(Protocol):
 
 
 class TextWriter:
-    """CSV and TSV in UTF-8; numbers with all their digits."""
+    """CSV and TSV in UTF-8; numbers with all their digits.
 
-    def __init__(self, file: IO[bytes], separator: str, decimal: str = ".") -> None:
+    With ``safe``, an apostrophe stands before texts that a spreadsheet program would take as formulas.
+    """
+
+    def __init__(self, file: IO[bytes], separator: str, decimal: str = ".", *, safe: bool = False) -> None:
         self.text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-        self.separator, self.decimal = separator, decimal
+        self.separator, self.decimal, self.safe = separator, decimal, safe
         self.begun = False
 
     def write(self, frame: pd.DataFrame) -> None:
+        if self.safe:
+            frame = _without_formulas(frame)
         # Some releases of Python do not quote a lone carriage return, which ends a line for every reader.
-        texts = [*map(str, frame.columns), *frame.select_dtypes(object).to_numpy().ravel()]
+        texts = [*map(str, frame.columns), *frame.select_dtypes(exclude="number").to_numpy().ravel()]
         has_return = any("\r" in text for text in texts if isinstance(text, str))
         quoting: Any = csv.QUOTE_NONNUMERIC if has_return else csv.QUOTE_MINIMAL
         frame.to_csv(
@@ -100,6 +109,17 @@ class TextWriter:
 
     def close(self) -> None:
         self.text.detach()
+
+
+def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
+    texts = frame.select_dtypes(exclude="number").columns
+    return frame.assign(**{str(name): frame[name].map(_harmless) for name in texts}).rename(columns=_harmless)
+
+
+def _harmless(cell: Any) -> Any:
+    """A text with an apostrophe before it where it begins as a formula does; a number is none."""
+    is_formula = isinstance(cell, str) and _FORMULA.match(cell) and not _PLAIN_NUMBER.fullmatch(cell)
+    return f"'{cell}" if is_formula else cell
 
 
 class ParquetWriter:
@@ -183,16 +203,19 @@ def refuse_unusable_format(path: Path) -> None:
 
 
 @contextmanager
-def open_writer(path: Path, target: Path | None, delimiter: str = ",", decimal: str = ".") -> Iterator[Writer]:
+def open_writer(
+    path: Path, target: Path | None, delimiter: str = ",", decimal: str = ".", *, safe: bool = False
+) -> Iterator[Writer]:
     """A writer to the target in the format that the path promises; to standard output if there is no target.
 
-    Text has the delimiter and the decimal mark that are given; .tsv is separated by tabs whatever is given.
+    Text has the delimiter and the decimal mark that are given; .tsv is separated by tabs whatever is given. With
+    ``safe``, text holds no formulas; in the other formats texts are never taken as such.
     """
     kind, compression = _suffixes(path)
     separator = delimiter if kind == ".csv" else SEPARATORS.get(kind, ",")
     decimal = "." if separator == decimal else decimal
     if target is None:
-        with _to_standard_output(separator, decimal) as to_output:
+        with _to_standard_output(separator, decimal, safe) as to_output:
             yield to_output
         return
     if kind in NEEDED:
@@ -208,16 +231,16 @@ def open_writer(path: Path, target: Path | None, delimiter: str = ",", decimal: 
         # Without the time and the name of the temporary file: the same result is the same bytes.
         packed: Any = gzip.GzipFile("", "wb", 6, file, mtime=0) if compression else file
         with packed:
-            text = TextWriter(packed, separator, decimal)
+            text = TextWriter(packed, separator, decimal, safe=safe)
             yield text
             text.close()
 
 
 @contextmanager
-def _to_standard_output(separator: str, decimal: str) -> Iterator[Writer]:
+def _to_standard_output(separator: str, decimal: str, safe: bool) -> Iterator[Writer]:
     """A writer of CSV; what it was given goes out when all went well, so that nobody is handed half a table."""
     with tempfile.TemporaryFile() as file:
-        writer = TextWriter(file, separator, decimal)
+        writer = TextWriter(file, separator, decimal, safe=safe)
         yield writer
         writer.close()
         file.seek(0)
