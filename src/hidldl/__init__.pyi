@@ -8,6 +8,7 @@ from .datasets.loading import load_dataset as load_dataset
 from .errors import DatasetUnavailableError as DatasetUnavailableError
 from .errors import DivergenceError as DivergenceError
 from .errors import ModelFileError as ModelFileError
+from .errors import StoreError as StoreError
 from .errors import TableError as TableError
 from .experiments.compare import compare as compare
 from .experiments.protocol import register_dataset as register_dataset

@@ -133,6 +133,10 @@ class ModelFileError(ValueError):
         return type(self), (self.file, self.problem, *self.remedies)
 
 
+class StoreError(OSError):
+    """A store of results that cannot be used. The message is one line: the file, what is wrong and the remedy."""
+
+
 class DatasetUnavailableError(OSError):
     """A dataset that is not on this machine and cannot be downloaded."""
 

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from hidldl.errors import StoreError
 from hidldl.experiments.protocol import Evaluation, Experiment
 from hidldl.metrics import MEASURES
 from hidldl.replacing import naming
@@ -33,10 +34,17 @@ CREATE TABLE IF NOT EXISTS evaluations (
     traceback TEXT, versions TEXT NOT NULL, machine TEXT NOT NULL, finished TEXT NOT NULL
 ) WITHOUT ROWID
 """.format(measures=", ".join(f"{name} REAL" for name in MEASURES))
-_FIRST_COLUMNS = ("key", "setting", "dataset", "rate", "repetition", "method", "status", *MEASURES, "versions")
 _LATER_COLUMNS = ("degrees_held", "masses_held")
 """Numbers that files of older versions do not have."""
 _NUMERIC = (*MEASURES, "alpha", "iterations", "seconds", "peak_memory_mb", *_LATER_COLUMNS)
+_WORDS = ("key", "setting", "dataset", "method", "status")
+_TYPES: dict[Any, Any] = {
+    **dict.fromkeys(_NUMERIC, float),
+    **dict.fromkeys(_WORDS, str),
+    "rate": float,
+    "repetition": int,
+}
+_FIRST_COLUMNS = {*_TYPES, "converged", "versions"} - set(_LATER_COLUMNS)
 _PATIENCE_S = 120
 _FOREIGN = "is not a store of hidldl's results; move it away, or name another folder"
 _PROBLEMS = {
@@ -48,10 +56,6 @@ _PROBLEMS = {
     sqlite3.SQLITE_ERROR: _FOREIGN,  # a table or a column is missing
 }
 """What the user can do about SQLite's errors."""
-
-
-class StoreError(OSError):
-    """A store of results that cannot be used. The message is one line: the file, what is wrong and the remedy."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,9 @@ class Store:
                 raise StoreError(f"{self.path} {_FOREIGN}.")
             connection.execute(_SCHEMA)
             present = {column[1] for column in connection.execute("PRAGMA table_info(evaluations)")}
-            if not present.issuperset(_FIRST_COLUMNS):
+            others = connection.execute("SELECT 1 FROM sqlite_master WHERE type IN ('view', 'trigger')").fetchall()
+            # A view computes what it likes for as long as it likes.
+            if others or not present.issuperset(_FIRST_COLUMNS):
                 raise StoreError(f"{self.path} {_FOREIGN}.")
             for name in _LATER_COLUMNS:
                 if name not in present:
@@ -141,8 +147,8 @@ class Store:
             rows = connection.execute("SELECT * FROM evaluations")
             names = [column[0] for column in rows.description]
             frame = pd.DataFrame.from_records(rows.fetchall(), columns=names, coerce_float=True)
-        # A column that is empty so far has no type of its own.
-        frame = frame.astype(dict.fromkeys(_NUMERIC, float))
+            # A column that is empty so far has no type of its own, and in a damaged file one may have any.
+            frame = frame.astype(_TYPES)
         if experiments is not None:
             titles = {e.key: e.contender.title for experiment in experiments for e in experiment.evaluations()}
             frame = frame[frame["key"].isin(titles)]
@@ -155,10 +161,13 @@ class Store:
             with closing(sqlite3.connect(self.path, timeout=_PATIENCE_S)) as connection, connection:
                 # Readers and a writer do not block each other, and a row survives a crash of the process.
                 connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA trusted_schema = OFF")
                 yield connection
         except sqlite3.Error as error:
             problem = _PROBLEMS.get(getattr(error, "sqlite_errorcode", -1) & 0xFF)
             raise StoreError(f"{self.path} {problem or f'cannot be used: {error}; name another folder'}.") from error
+        except (ValueError, TypeError, OverflowError) as error:
+            raise StoreError(f"{self.path} {_PROBLEMS[sqlite3.SQLITE_CORRUPT]}.") from error
 
 
 def _versions() -> dict[str, str]:
