@@ -251,6 +251,8 @@ CLAIMS = {
     "arrays in cells": claiming("'(1000000000,)<f8'", "(1,)"),
     "a long text": claiming("'<U1000000000'", "(1,)"),
     "more than it says": claiming("'<f8'", "(2,)"),
+    "numbers that are no characters": claiming("'<U1'", "(8,)", b"\x00\x00\x11\x00" * 8),
+    "halves of characters": claiming("'<U1'", "(8,)", b"\x00\xd8\x00\x00" * 8),
     "no number for a length": claiming("'<f8'", "('4',)"),
 }
 
@@ -282,6 +284,8 @@ def peak_bytes(act) -> int:
         {"n_labels_": 1, "n_draws": 4_000_000},
         {"feature_names_in_": {"names": ["a"]}},
         {"nu": "many"},
+        {"label_names_": {"names": ["a", "b", "c", "\ud800"]}},
+        {"label_names_": {"list": ["a", "b", "c", "d"]}},
     ],
     ids=str,
 )

@@ -8,6 +8,7 @@ import base64
 import io
 import json
 import math
+import sys
 import warnings
 import zipfile
 from dataclasses import fields
@@ -115,14 +116,16 @@ def _refuse_useless(model: Any) -> None:
     """Refuse a model that cannot predict: parts with the right names may still not fit together."""
     if not isinstance(model, DistributionEstimator) or not 0 < model.n_features_in_ <= MOST_FEATURES:
         raise TypeError
-    names = getattr(model, "feature_names_in_", None)
-    if names is not None and len(names) != model.n_features_in_:
-        raise ValueError
+    for names, length in (
+        (getattr(model, "feature_names_in_", None), model.n_features_in_),
+        (model.label_names_, model.n_labels_),
+    ):
+        if names is not None and not (isinstance(names, pd.Index) and len(names) == length):
+            raise ValueError
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         predicted = np.asarray(model.predict(np.zeros((1, model.n_features_in_))))
-    n_labels = {predicted.shape[1], model.n_labels_, *([] if model.label_names_ is None else [len(model.label_names_)])}
-    if not np.allclose(predicted.sum(), 1, atol=1e-3) or len(n_labels) > 1:
+    if not np.allclose(predicted.sum(), 1, atol=1e-3) or predicted.shape != (1, model.n_labels_):
         raise ValueError
 
 
@@ -180,6 +183,11 @@ def _array(file: IO[bytes], n_bytes: int) -> np.ndarray:
     array = np.lib.format.read_array(file, allow_pickle=False)
     if dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError
+    if dtype.kind == "U" and array.size:
+        codes = array.ravel().view(f"{dtype.str[0]}u4")
+        # Numbers that are no characters break whatever handles the text.
+        if ((codes > sys.maxunicode) | ((codes >= 0xD800) & (codes < 0xE000))).any():
+            raise ValueError
     return array
 
 
@@ -238,6 +246,8 @@ def _decode(node: Any, arrays: list[np.ndarray], parts: tuple[type, ...] = ()) -
     if not isinstance(node, dict):
         if isinstance(node, list):
             raise TypeError
+        if isinstance(node, str):
+            node.encode()  # refuses halves of characters, which JSON can hold
         return node
     (kind, content), *more = node.items()
     if kind == "array":
@@ -254,7 +264,7 @@ def _decode(node: Any, arrays: list[np.ndarray], parts: tuple[type, ...] = ()) -
         items = [decode(item) for item in content]
         return items if kind == "list" else tuple(items)
     if kind == "dict":
-        return {key: decode(item) for key, item in content.items()}
+        return {decode(key): decode(item) for key, item in content.items()}
     if kind == "follows":
         return FollowingLearner.already_trained(decode(content))
     return _decode_object(content, more[0][1], arrays, parts)

@@ -29,7 +29,7 @@ from hidldl.recovery.posterior import (
 )
 from hidldl.recovery.unknownzeros import settle
 from hidldl.recovery.zerorates import ZeroRates
-from hidldl.validation import check_number
+from hidldl.validation import check_flag, check_number
 
 ROW_WEIGHTS = (1e-3, 1e3)
 """However few or many its votes are, a row weighs no less and no more than this, relative to the average one."""
@@ -188,6 +188,8 @@ class PosteriorRecoverer(Recoverer):
         self._model.check()
         self._features.check(self.n_features_in_)
         check_number(self._spread, "spread", above=0)
+        check_number(self._mean_votes, "mean votes", above=0)
+        check_flag(self._true_zeros, "true zeros")
         shapes = self._model.estimates.covariances.shape[1:], (len(self._model.estimates.coef),)
         if (self.covariance_.shape, (self._features.n_columns,)) != shapes or len(self.covariance_) != self.n_labels_:
             raise ValueError("the parts of the model do not fit together.")

@@ -99,19 +99,26 @@ def load_table_model(path: Path) -> tuple[Recoverer, Plan, FeatureEncoding]:
 
 
 def _fit_together(model: Any, plan: Plan, encoding: FeatureEncoding) -> bool:
-    labels, row_names = plan.roles.labels, plan.roles.row_names
-    texts = [*labels, *encoding.columns, *encoding.gappy, *("" if row_names is None else (row_names,))]
-    texts += [value for _, values in encoding.categories for value in values]
+    roles, marks, labels = plan.roles, plan.marks, plan.roles.labels
+    names = (labels, roles.numbers, roles.categories, marks.words, encoding.numbers, encoding.gappy)
     return (
         hasattr(model, "keeps_proportions")
-        and all(isinstance(text, str) for text in texts)
+        and all(_are_texts(some) for some in (*names, *(values for _, values in encoding.categories)))
+        and _are_texts(tuple(name for name, _ in encoding.categories))
+        and isinstance(roles.row_names, str | None)
+        and all(isinstance(flag, bool) for flag in (marks.zeros, marks.unknown))
         and len({*labels, *encoding.columns}) == len(labels) + len(encoding.columns)
         and set(encoding.gappy) <= set(encoding.numbers)
         and encoding.medians.shape == (len(encoding.numbers),)
+        and encoding.medians.dtype.kind == "f"
         and encoding.n_columns == model.n_features_in_
         and np.shape(model.predict(np.zeros((1, encoding.n_columns)))) == (1, len(labels))
-        and bool(np.isfinite([0.0, *plan.marks.numbers]).all())
+        and bool(np.isfinite([0.0, *marks.numbers]).all())
     )
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, tuple) and all(isinstance(text, str) for text in value)
 
 
 def _note_on_labels(roles: Roles, columns: dict[str, Column], table: str) -> str:
