@@ -83,7 +83,7 @@ class BayesHidLDL(PosteriorRecoverer):
         Rows that represent all others in the kernel. Its rank and the cost of a large table grow with them. "auto"
         is 500, or 1,000 if that is better and the table has 1,000 to 20,000 rows.
     n_draws : int, default=128
-        Posterior draws behind each mean.
+        Posterior draws behind each mean; draws times labels are at most four million.
     max_iter, tol : int and float, default=200 and 3e-3
         Stop EM after ``max_iter`` rounds, or when a round changes neither S nor the means by more than ``tol`` of the
         spread of the log-shares.
