@@ -24,6 +24,8 @@ TARGET = 0.97
 """Share of the sample's neighbours that the cells that are visited must hold."""
 ENTRIES = {"cuda": 2**29, "cpu": 2**23}
 """Distances at a time."""
+FINEST = 2.0**43
+"""Steps in which sums resolve the largest value; a million of them still fit into a whole number."""
 GROUP = 64
 """Distances of which first the smallest is taken: a pass over all of them, where sorting takes several."""
 
@@ -95,8 +97,7 @@ def laplacian(neighbors: DeviceNeighbors, sigma: float, dtype: torch.dtype) -> T
     pairs, distance = pairs[first], distances.reshape(-1)[at[first]]
     weights = torch.exp(-((distance / sigma) ** 2) / 2)
     low, high = pairs // n_rows, pairs % n_rows
-    degrees = torch.zeros(n_rows, dtype=weights.dtype, device=weights.device)
-    degrees.index_add_(0, low, weights).index_add_(0, high, weights)
+    degrees = _sums(weights, low, n_rows) + _sums(weights, high, n_rows)
     diagonal = torch.arange(n_rows, device=indices.device) * (n_rows + 1)
     cells, at = torch.cat([pairs, high * n_rows + low, diagonal]).sort()
     values = torch.cat([-weights, -weights, degrees])[at].to(dtype)
@@ -113,7 +114,7 @@ def _in_cells(X: Tensor, n_cells: int) -> tuple[Tensor, _Cells]:
     for _ in range(KMEANS_ROUNDS):
         cell = _nearest_center(sample, centers)
         counts = torch.bincount(cell, minlength=n_cells)[:, None]
-        sums = torch.zeros_like(centers).index_add_(0, cell, sample)
+        sums = _sums(sample, cell, n_cells)
         # A centre that no row is near stays where it is.
         centers = torch.where(counts > 0, sums / counts.clamp(min=1), centers)
     cell = _nearest_center(X, centers)
@@ -121,6 +122,14 @@ def _in_cells(X: Tensor, n_cells: int) -> tuple[Tensor, _Cells]:
     starts = torch.cat([torch.zeros(1, dtype=torch.int64), torch.bincount(cell, minlength=n_cells).cumsum(0).cpu()])
     apart = torch.cdist(centers, centers).fill_diagonal_(-1)
     return order, _Cells(X[order], starts, apart.argsort(dim=1).cpu())
+
+
+def _sums(values: Tensor, group: Tensor, n_groups: int) -> Tensor:
+    """Sums of values by group. As whole numbers, so that the order in which a card adds them does not matter."""
+    unit = FINEST / float(values.abs().max().clamp(min=torch.finfo(values.dtype).tiny))
+    whole = torch.zeros((n_groups, *values.shape[1:]), dtype=torch.int64, device=values.device)
+    whole.index_add_(0, group, (values.double() * unit).round().long())
+    return (whole.double() / unit).to(values.dtype)
 
 
 def _nearest_center(X: Tensor, centers: Tensor) -> Tensor:

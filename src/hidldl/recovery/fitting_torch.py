@@ -215,24 +215,29 @@ def mean_rows(model: LatentModel, rows: HostRows, draws: Draws, *, single: bool,
         roots.append(there((vectors * np.sqrt(np.maximum(eigenvalues, 0))) @ draws.normals[0]))
     for part in _chunks(len(out), n_labels * n_draws, device):
         of, kinds = rows.part(part), there(rows.kinds[part])
-        # As many draws of a kind as it is likely, in pairs; what rounding takes, the weights give back.
-        ends = (2 * torch.round(kinds.cumsum(dim=1) * (n_draws / 2))).clamp(max=n_draws)
-        ends[:, -1] = n_draws
-        counts = torch.diff(ends, dim=1, prepend=torch.zeros_like(ends[:, :1]))
-        number, mean = torch.arange(n_draws, device=device), torch.zeros_like(there(of.mean))
-        total = (kinds * (counts > 0)).sum(dim=1, keepdim=True)
+        weights, mean = _weights_of_draws(kinds, n_draws), torch.zeros_like(there(of.mean))
         for k, (S, offset) in enumerate(zip(estimates.covariances, estimates.offsets, strict=True)):
             prior = (there(S), there(of.mean + offset), there(of.scale), there(of.presence), there(of.nu))
-            D = torch.softmax(
-                logisticnormal_torch.draw_log_shares(*prior, there(of.weights[k]), roots[k], noise), dim=1
-            )
-            own = (number < ends[:, k, None]) & (number >= (ends - counts)[:, k, None])
-            weights = own * (kinds / counts.clamp(min=1) / total)[:, k, None]
-            mean += (D @ weights[:, :, None].to(dtype))[:, :, 0]
+            z = logisticnormal_torch.draw_log_shares(*prior, there(of.weights[k]), roots[k], noise)
+            mean += (torch.softmax(z, dim=1) @ weights[:, k, :, None])[:, :, 0]
         hidden = torch.where(on_device(of.observed, device), 0, mean)
         completed: Tensor = complete(hidden, there(of.shares))
         out[part] = completed.cpu().numpy()
     return out
+
+
+def _weights_of_draws(kinds: Tensor, n_draws: int) -> Tensor:
+    """How much each draw counts as one of each kind, (rows, kinds, draws), as in ``latent.draw_rows``.
+
+    As many draws are of a kind as it is likely, in pairs; what rounding takes from it, the weights give back.
+    """
+    ends = (2 * torch.round(kinds.cumsum(dim=1) * (n_draws / 2))).clamp(max=n_draws)
+    ends[:, -1] = n_draws
+    counts = torch.diff(ends, dim=1, prepend=torch.zeros_like(ends[:, :1]))
+    number = torch.arange(n_draws, device=kinds.device)
+    own = (number < ends[:, :, None]) & (number >= (ends - counts)[:, :, None])
+    weights = own * (kinds / counts.clamp(min=1))[:, :, None]
+    return weights / weights.sum(dim=(1, 2), keepdim=True)
 
 
 def _chunks(n_rows: int, width: int, device: Any) -> Iterator[slice]:

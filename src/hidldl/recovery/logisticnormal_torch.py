@@ -159,7 +159,10 @@ def draw_log_shares(
     pull -= r[:, :, None] * (r[:, None, :] @ pull)
     packed = (seen.cumsum(dim=1) - 1).clamp(min=0)
     pull = rows.nu.sqrt()[:, :, None] * pull + torch.where(seen[:, :, None], noise[packed], 0)
-    pull = torch.cholesky_solve(pull, rows.factor(p))
+    # Products with L⁻¹ are faster than solving for as many draws.
+    identity = torch.eye(mean.shape[1], dtype=mean.dtype, device=mean.device).expand(len(mean), -1, -1)
+    root = torch.linalg.solve_triangular(rows.factor(p), identity, upper=False)
+    pull = root.mT @ (root @ pull)
     pull -= r[:, :, None] * (r[:, None, :] @ pull)
     pull *= (rows.nu.sqrt() * r)[:, :, None]
     return (mean + f)[:, :, None] + u - rows.t[:, :, None] * (S @ pull)
