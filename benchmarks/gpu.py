@@ -6,6 +6,7 @@ Runs the library's own code with NumPy, SciPy and PyTorch alone: what it imports
 import argparse
 import importlib
 import sys
+import traceback
 import types
 from collections.abc import Callable
 from importlib.abc import Loader, MetaPathFinder
@@ -195,6 +196,31 @@ def of_a_graph(n_rows: int, n_directions: int, device: Any) -> list[Figure]:
     return figures
 
 
+def of_modes(n_rows: int, device: Any) -> list[Figure]:
+    """Newton's method for each row, from nothing, for at most a million rows."""
+    n_rows = min(n_rows, 1_000_000)
+    shares, observed = shares_and_mask(n_rows, device)
+    presence, ones = observed.float(), torch.ones(n_rows, device=device)
+    S = torch.eye(LABELS, device=device) - 1 / LABELS
+    results: dict[str, Any] = {}
+
+    def run(find: Callable[..., None]) -> Any:
+        weights, slope, evidence = torch.zeros_like(shares), torch.zeros_like(S), torch.zeros_like(ones)
+        find(S, torch.zeros_like(shares), ones, shares, presence, 100 * ones, 20, 1e-3, ones, weights, slope, evidence)
+        return weights
+
+    figures, moved = [], 4 * n_rows * (5 * LABELS + 4) / 1e9
+    for name in ("torch", "triton")[: 2 if device.type == "cuda" else 1]:
+        find = library(f"recovery.logisticnormal_{name}").find_modes
+        run(find)
+        measured, results[name] = timed(lambda find=find: run(find), device)
+        figures.append(Figure(f"modes of {n_rows:,} rows, {name}", measured, None, moved))
+    if len(results) == 2:
+        off = float((results["torch"] - results["triton"]).abs().max() / results["torch"].abs().max())
+        figures[-1] = figures[-1]._replace(note=f"at most {off:.1e} of the largest number from PyTorch alone")
+    return figures
+
+
 def kernel_of(X: Any) -> Any:
     """The library's kernel map, with distances of NumPy where scikit-learn is missing."""
     kernelmean = library("recovery.kernelmean")
@@ -231,7 +257,7 @@ def of_bayes(n_rows: int, device: Any) -> list[Figure]:
     ]
 
 
-PARTS = {"hidldl": of_algorithm1, "graph": of_the_graph, "bayes": of_bayes}
+PARTS = {"hidldl": of_algorithm1, "modes": of_modes, "bayes": of_bayes, "graph": of_the_graph}
 
 
 def markdown(figures: list[Figure], speed: float, n_rows: int) -> str:
@@ -251,7 +277,11 @@ def main(n_rows: int, device: Any, parts: list[str], path: Path | None) -> None:
     figures = []
     for part in parts:
         started = perf_counter()
-        figures += PARTS[part](n_rows, device)
+        try:
+            figures += PARTS[part](n_rows, device)
+        except Exception:
+            # The other parts are worth their minutes.
+            traceback.print_exc()
         print(f"{part}: {perf_counter() - started:.0f} s in all", file=sys.stderr, flush=True)
         # What is measured is seen even if a later part fails.
         print(markdown(figures, speed, n_rows), file=sys.stderr, flush=True)
@@ -270,9 +300,12 @@ if __name__ == "__main__":
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--no-kernel-for-modes", action="store_true", help="Newton's method in PyTorch alone")
     parser.add_argument("--write", type=Path, help="also write the table into this file")
     arguments = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.set_grad_enabled(False)
     np.seterr(all="ignore")
+    if arguments.no_kernel_for_modes:
+        library("recovery.fitting_torch")._finder_on = lambda *_: library("recovery.logisticnormal_torch").find_modes
     main(arguments.rows, torch.device(arguments.device), arguments.parts, arguments.write)
