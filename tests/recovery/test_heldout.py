@@ -5,16 +5,9 @@ import pytest
 from scipy.special import softmax
 
 from hidldl import hide_labels, make_distributions
-from hidldl.recovery.heldout import (
-    AXES,
-    LEARNS_NOTHING,
-    STRONG_PRIORS,
-    Choice,
-    HeldOutGame,
-    search,
-    search_shape,
-)
+from hidldl.recovery.heldout import HeldOutGame
 from hidldl.recovery.posterior import Draws, mean_rows, weighted_shares
+from hidldl.recovery.search import AXES, LEARNS_NOTHING, STRONG_PRIORS, Choice, search, search_shape
 from hidldl.selection import judge, renormalised
 
 ROWS = np.random.default_rng(0).normal(size=400)

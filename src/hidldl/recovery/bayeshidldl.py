@@ -18,11 +18,12 @@ from hidldl.progress import Verbose, shown
 from hidldl.randomness import RandomState, random_generator
 from hidldl.recovery.acts import ACTS
 from hidldl.recovery.fitting import Fit, fit_hiding, fit_latent_model
-from hidldl.recovery.heldout import Choice, HeldOutGame, search
+from hidldl.recovery.heldout import HeldOutGame
 from hidldl.recovery.kernelmean import Landmarks
 from hidldl.recovery.lostvotes import count_votes
 from hidldl.recovery.posteriorrecoverer import PosteriorRecoverer
 from hidldl.recovery.scatter import has_zeros
+from hidldl.recovery.search import Choice, search
 from hidldl.recovery.zerogame import ZeroChoice, ZeroGame
 from hidldl.selection import TRIALS
 from hidldl.validation import AUTO, Auto, check_choice, check_flag, check_number, check_verbose, check_workers

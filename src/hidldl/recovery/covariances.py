@@ -4,6 +4,9 @@ import numpy as np
 
 from hidldl.arrays import BoolArray, FloatArray, namespace
 
+LARGEST_VARIANCE = 1e4
+"""Of log-shares. With exact zeros S would grow without end; a share e¹⁰⁰ times smaller than another is 0 in effect."""
+
 
 def moments_of_log_ratios(shares: FloatArray, observed: BoolArray, nu: float) -> tuple[FloatArray, FloatArray]:
     """Mean and covariance of the log-shares from pairs of labels that are observed together.
@@ -39,12 +42,32 @@ def sums_over_pairs(shares: FloatArray, observed: BoolArray, nu: float) -> Float
     return np.asarray(sums.tolist())
 
 
-def shifted(S: FloatArray) -> FloatArray:
-    """The covariance that depends on how far two labels are apart only: the mean of S over each diagonal."""
+def shrunk(S: FloatArray, n_rows: int, prior_rows: float, ordered: bool) -> FloatArray:
+    """A covariance under its prior: its mean over all orders of the labels, or over shifts of ordered labels."""
     n_labels = len(S)
-    lags = np.abs(np.subtract.outer(np.arange(n_labels), np.arange(n_labels)))
+    S, typical = bounded(S)
+    prior = shifted(S) if ordered else typical * (np.eye(n_labels) - 1 / n_labels)
+    return np.asarray((n_rows * S + prior_rows * prior) / (n_rows + prior_rows))
+
+
+def bounded(S: FloatArray) -> tuple[FloatArray, float]:
+    """A covariance whose eigenvalues are not too large on average, and their average."""
+    typical = float(np.trace(S) / (len(S) - 1))
+    if typical <= LARGEST_VARIANCE:
+        return S, typical
+    return S * (LARGEST_VARIANCE / typical), LARGEST_VARIANCE
+
+
+def shifted(S: FloatArray) -> FloatArray:
+    """The covariance that depends on how far two labels are apart only, with positive eigenvalues."""
+    return positive(mean_by_distance(S), 1e-3 * np.trace(S) / len(S))
+
+
+def mean_by_distance(S: FloatArray) -> FloatArray:
+    """The mean of S over each diagonal."""
+    lags = np.abs(np.subtract.outer(np.arange(len(S)), np.arange(len(S))))
     means = np.bincount(lags.ravel(), S.ravel()) / np.bincount(lags.ravel())
-    return positive(means[lags], 1e-3 * np.trace(S) / n_labels)
+    return np.asarray(means[lags])
 
 
 def centred(S: FloatArray) -> FloatArray:

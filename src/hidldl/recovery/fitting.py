@@ -16,10 +16,11 @@ from sklearn.cluster import KMeans
 
 from hidldl.arrays import BoolArray, FloatArray
 from hidldl.parallel import Mapper, one_thread, row_blocks
-from hidldl.recovery.covariances import centred, moments_of_log_ratios, positive, shifted
+from hidldl.recovery.covariances import centred, moments_of_log_ratios, positive, shrunk
 from hidldl.recovery.hidingcurve import HidingCurve, evidence_of_label_rates, evidence_of_slope, says_something
 from hidldl.recovery.kernelmean import Ridge
 from hidldl.recovery.latent import LOOSE, Estimates, LatentModel, Parameters, Rows, draw_rows, modes, work_blocks
+from hidldl.recovery.lowrank import FACTOR_LABELS, Factors
 from hidldl.recovery.posterior import Draws
 from hidldl.recovery.scatter import has_zeros, scattered_rows
 from hidldl.simplex import clip_and_close
@@ -27,8 +28,6 @@ from hidldl.simplex import clip_and_close
 LONGEST_STRIDE = 8.0
 """Longest extrapolation, in units of a round's change; a stride covers about its square in rounds."""
 LARGEST_LEVERAGE = 0.99
-LARGEST_VARIANCE = 1e4
-"""Of log-shares. With exact zeros S would grow without end; a share e¹⁰⁰ times smaller than another is 0 in effect."""
 COMMON_ROWS = 2.0
 """Rows per label with which the covariance of a kind leans on that of all kinds, and its offset on 0."""
 MASK_SEED, MASK_DRAWS = 7, 64
@@ -208,8 +207,9 @@ class Rounds:
         """One kind, from pairs of labels that are observed together."""
         n_labels = self.shares.shape[1]
         intercept, S = moments_of_log_ratios(self.shares, self.observed, self.parameters.nu)
+        part = S if n_labels < FACTOR_LABELS else Factors.nearest(S)
         coef = np.zeros((self.features.shape[1], n_labels + 1))
-        return Estimates(S[None], np.zeros((1, n_labels)), np.append(intercept, 1.0), coef)
+        return Estimates.around([part], np.zeros((1, n_labels)), np.append(intercept, 1.0), coef)
 
     def split(self, simple: Fit) -> Estimates:
         """Several kinds, from clusters of the residuals of a fit with one."""
@@ -224,9 +224,9 @@ class Rounds:
         share = sizes / sizes.sum()
         between = (offsets.T * share) @ offsets
         S = before.covariances[0]
-        within = positive(centred(S - between), np.linalg.eigvalsh(S)[1] / 10)
-        return Estimates(
-            np.repeat(within[None], n_kinds, axis=0),
+        within = _in_bounds(centred(S - between), S, before.factors[0])
+        return Estimates.around(
+            [within] * n_kinds,
             offsets,
             np.concatenate([before.intercept[:n_labels], share]),
             np.hstack([before.coef[:, :n_labels], np.zeros((len(before.coef), n_kinds))]),
@@ -298,19 +298,17 @@ class Rounds:
         if len(offsets) == 1:
             offsets = np.zeros_like(offsets)
         intercept, coef = sums.total / n_rows, self.regression.coefficients(sums.products)
-        S = np.array([self._shrunk(s) for s in common + own * (S - common)])
+        S = common + own * (S - common)
+        parts = [self._shrunk(s, before) for s, before in zip(S, estimates.factors, strict=True)]
         curve = estimates.curve and estimates.curve.improved(sums.mask)
-        return Estimates(S, offsets, intercept, coef, curve)
+        return Estimates.around(parts, offsets, intercept, coef, curve)
 
-    def _shrunk(self, S: FloatArray) -> FloatArray:
-        """A covariance under its prior: its mean over all orders of the labels, or over shifts of ordered labels."""
+    def _shrunk(self, S: FloatArray, before: Factors | None) -> FloatArray | Factors:
         n_rows, n_labels = self.shares.shape
-        typical = np.trace(S) / (n_labels - 1)
-        if typical > LARGEST_VARIANCE:
-            S, typical = S * (LARGEST_VARIANCE / typical), LARGEST_VARIANCE
-        prior = shifted(S) if self.parameters.ordered else typical * (np.eye(n_labels) - 1 / n_labels)
-        prior_rows = self.parameters.prior_rows
-        return np.asarray((n_rows * S + prior_rows * prior) / (n_rows + prior_rows))
+        prior = (n_rows, self.parameters.prior_rows, self.parameters.ordered)
+        if n_labels < FACTOR_LABELS:
+            return shrunk(S, *prior)
+        return Factors.shrunk(S, *prior, fewest=0 if before is None else before.n_factors)
 
     def change(self, before: Estimates, after: Estimates) -> float:
         """The larger of the changes of S and of the means, over all kinds, relative to the spread of log-shares."""
@@ -344,7 +342,9 @@ def _moments(estimates: Estimates, rows: Rows, slopes: FloatArray) -> _Moments:
     """In closed form, where the mask says nothing about the shares."""
     S = estimates.covariances
     residuals = rows.kinds.T[:, :, None] * rows.scale[:, None] * (rows.weights @ S)
-    scatter = rows.kinds.sum(axis=0)[:, None, None] * S + S @ slopes @ S
+    scatter = rows.kinds.sum(axis=0)[:, None, None] * S
+    for k, factors in enumerate(estimates.factors):
+        scatter[k] += S[k] @ slopes[k] @ S[k] if factors is None else factors.around(slopes[k])
     return _Moments(rows.kinds, residuals, scatter, np.zeros((2, 5)))
 
 
@@ -374,11 +374,18 @@ def _moments_given_mask(estimates: Estimates, rows: Rows, rng: np.random.Generat
 def _leap(first: Estimates, second: Estimates, third: Estimates, longest: float) -> Estimates:
     """Extrapolate three iterates; covariances stay positive on the space of centred vectors."""
     S = _extrapolate(first.covariances, second.covariances, third.covariances, longest)
-    S = np.array([positive(s, np.linalg.eigvalsh(last)[1] / 10) for s, last in zip(S, third.covariances, strict=True)])
+    parts = [_in_bounds(s, *last) for s, *last in zip(S, third.covariances, third.factors, strict=True)]
     means = [np.vstack([each.intercept, each.coef]) for each in (first, second, third)]
     mean = _extrapolate(means[0], means[1], means[2], longest)
     offsets = _extrapolate(first.offsets, second.offsets, third.offsets, longest)
-    return Estimates(S, offsets, mean[0], mean[1:], third.curve)
+    return Estimates.around(parts, offsets, mean[0], mean[1:], third.curve)
+
+
+def _in_bounds(S: FloatArray, last: FloatArray, factors: Factors | None) -> FloatArray | Factors:
+    """A covariance whose eigenvalues are not far below those of the last one, or its factors if that has some."""
+    if factors is not None:
+        return Factors.nearest(centred(S), factors.rest / 10, factors.n_factors)
+    return positive(S, np.linalg.eigvalsh(last)[1] / 10)
 
 
 def _extrapolate(first: FloatArray, second: FloatArray, third: FloatArray, longest: float) -> FloatArray:

@@ -5,14 +5,16 @@ pi are kernel ridge regressions on the features. Given its observed shares, a ro
 (``logisticnormal``), and the kinds are weighed by their evidence. ``fitting`` estimates the parts.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.special import logsumexp, softmax
 
 from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.parallel import BLOCK_ROWS, Mapper, for_each, row_blocks
+from hidldl.recovery import lowrank
 from hidldl.recovery.hidingcurve import HidingCurve
 from hidldl.recovery.kernelmean import Ridge
 from hidldl.recovery.logisticnormal import draw_log_shares, find_modes
@@ -24,6 +26,8 @@ LOOSE, TIGHT = 1e-3, 1e-9
 """How little a row's loss must fall for Newton's method to stop: during the rounds, and at the end."""
 BLOCK_WORK, FEWEST_IN_BLOCK = 2**26, 32
 """Rows times labels³ of a block, and its fewest rows: with many labels, a few rows are enough work for a thread."""
+BLOCK_ROWS_OF_MANY = 512
+"""Rows of a block where labels are so many that their covariance has factors."""
 SHARE_OF_OVERALL = 0.1
 """How far a row's kinds follow all rows, whatever its features say: a regression is no proof that a kind is absent."""
 RARE = 1e-3
@@ -59,6 +63,27 @@ class Estimates:
     def shares_of_kinds(self) -> FloatArray:
         """How common each kind is."""
         return _as_probabilities(self.intercept[None, self.offsets.shape[1] :])[0]
+
+    @classmethod
+    def around(
+        cls,
+        parts: Sequence[FloatArray | lowrank.Factors],
+        offsets: FloatArray,
+        intercept: FloatArray,
+        coef: FloatArray,
+        curve: HidingCurve | None = None,
+    ) -> "Estimates":
+        """From covariances, or from their factors, which then need not be found again."""
+        factors = [part if isinstance(part, lowrank.Factors) else None for part in parts]
+        covariances = [part.covariance if isinstance(part, lowrank.Factors) else part for part in parts]
+        estimates = cls(np.array(covariances), offsets, intercept, coef, curve)
+        estimates.__dict__["factors"] = factors
+        return estimates
+
+    @cached_property
+    def factors(self) -> list[lowrank.Factors | None]:
+        """Of each kind's covariance, if it is of low rank but for a constant."""
+        return [lowrank.Factors.of(S) for S in self.covariances]
 
     @property
     def covariance(self) -> FloatArray:
@@ -241,10 +266,15 @@ def draw_rows(
     first = np.zeros(n_rows, dtype=np.int64)
     for k, (S, offset) in enumerate(zip(estimates.covariances, estimates.offsets, strict=True)):
         last = np.ascontiguousarray(ends[:, k])
-        eigenvalues, vectors = np.linalg.eigh(S)
-        prior_draws = (vectors * np.sqrt(np.maximum(eigenvalues, 0))) @ normals
-        kind = (S, rows.mean + offset, rows.scale, rows.presence, rows.nu, rows.weights[k])
-        draw_log_shares(*kind, prior_draws, noise, first, last, out)
+        kind = (rows.mean + offset, rows.scale, rows.presence, rows.nu, rows.weights[k])
+        if (factors := estimates.factors[k]) is not None:
+            lowrank.draw_log_shares(
+                factors.loadings, factors.rest, *kind, factors.draws(normals), noise, first, last, out
+            )
+        else:
+            eigenvalues, vectors = np.linalg.eigh(S)
+            prior_draws = (vectors * np.sqrt(np.maximum(eigenvalues, 0))) @ normals
+            draw_log_shares(S, *kind, prior_draws, noise, first, last, out)
         kinds += last[:, None] <= np.arange(n_draws)
         first = last
     counts = np.maximum(np.diff(ends, axis=1, prepend=0), 1)
@@ -254,6 +284,8 @@ def draw_rows(
 
 def work_blocks(n_rows: int, n_labels: int) -> list[slice]:
     """Blocks of rows that are enough work for a thread, and not more."""
+    if n_labels >= lowrank.FACTOR_LABELS:
+        return row_blocks(n_rows, BLOCK_ROWS_OF_MANY)
     return row_blocks(n_rows, int(np.clip(BLOCK_WORK // n_labels**3, FEWEST_IN_BLOCK, BLOCK_ROWS)))
 
 
@@ -295,8 +327,7 @@ def _find_modes(
     slope: FloatArray,
     evidence: FloatArray,
 ) -> None:
-    find_modes(
-        estimates.covariances[k],
+    arguments = (
         rows.mean + estimates.offsets[k],
         rows.scale,
         rows.shares,
@@ -309,6 +340,11 @@ def _find_modes(
         slope,
         evidence,
     )
+    factors = estimates.factors[k]
+    if factors is not None:
+        lowrank.find_modes(factors, *arguments)
+    else:
+        find_modes(estimates.covariances[k], *arguments)
 
 
 def _as_probabilities(fitted: FloatArray) -> FloatArray:

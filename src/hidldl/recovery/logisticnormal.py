@@ -68,7 +68,7 @@ def find_modes(
             _newton(K, B, f, p, r, d, nu[i], new_a, vector, o)
             multiply(K, new_a, new_f, o)
             before = loss
-            loss = _step(center, a, f, new_a, new_f, d, nu[i], p, loss, o)
+            loss = move(center, a, f, new_a, new_f, d, nu[i], p, loss, o)
             log_determinant = factorise(K, p, nu[i], r, B, G, vector, o)
             if before - loss < tol:
                 break
@@ -135,7 +135,7 @@ def draw_log_shares(
         for u in range(o):
             for k in range(end - begin):
                 pull[u, k] = root_nu * pull[u, k] + noise[own, u, begin + k]
-        _solve_all(B, pull, o)
+        solve_all(B, pull, o)
         _project_all(pull, r, o)
         for j in range(n_labels):
             mode = mean[i, j]
@@ -246,14 +246,14 @@ def _newton(K, B, f, p, r, d, nu, new_a, vector, o):  # type: ignore[no-untyped-
             total += K[u, v] * new_a[v]
         vector[u] = r[u] * total
     _project(vector, r, o)
-    _solve(B, vector, o)
+    solve(B, vector, o)
     _project(vector, r, o)
     for u in range(o):
         new_a[u] -= nu * r[u] * vector[u]
 
 
 @compiled
-def _step(center, a, f, new_a, new_f, d, nu, p, loss, o):  # type: ignore[no-untyped-def]
+def move(center, a, f, new_a, new_f, d, nu, p, loss, o):  # type: ignore[no-untyped-def]
     """Move a and f towards the new ones, half as far as long as the loss rises; returns the loss there."""
     step = 1.0
     for u in range(o):
@@ -304,7 +304,7 @@ def _project(x, r, o):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _solve(B, x, o):  # type: ignore[no-untyped-def]
+def solve(B, x, o):  # type: ignore[no-untyped-def]
     """x becomes (L L')⁻¹ x, with L in the lower triangle of B."""
     for u in range(o):
         total = x[u]
@@ -336,8 +336,8 @@ def _project_all(X, r, o):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _solve_all(B, X, o):  # type: ignore[no-untyped-def]
-    """``_solve`` for every column of X at once."""
+def solve_all(B, X, o):  # type: ignore[no-untyped-def]
+    """``solve`` for every column of X at once."""
     for u in range(o):
         for w in range(u):
             _add(X[u], -B[u, w], X[w])

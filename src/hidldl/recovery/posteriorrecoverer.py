@@ -13,7 +13,7 @@ from hidldl.parallel import Mapper, threads
 from hidldl.randomness import random_generator
 from hidldl.recovery.acts import ACTS
 from hidldl.recovery.findings import describe, describe_kinds
-from hidldl.recovery.heldout import Choice, HeldOutGame
+from hidldl.recovery.heldout import HeldOutGame
 from hidldl.recovery.hidingcurve import HidingCurve
 from hidldl.recovery.kernelmean import KernelMap, Landmarks, Ridge
 from hidldl.recovery.latent import Estimates, LatentModel, Parameters, Rows
@@ -27,6 +27,7 @@ from hidldl.recovery.posterior import (
     relative_rows,
     sampled_tables,
 )
+from hidldl.recovery.search import Choice
 from hidldl.recovery.unknownzeros import settle
 from hidldl.recovery.zerorates import ZeroRates
 from hidldl.validation import check_flag, check_number

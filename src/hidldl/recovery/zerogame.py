@@ -15,8 +15,9 @@ from hidldl.arrays import BoolArray, FloatArray
 from hidldl.parallel import Mapper
 from hidldl.progress import Progress
 from hidldl.recovery.fitting import Fit
-from hidldl.recovery.heldout import Choice, HeldOutGame
+from hidldl.recovery.heldout import HeldOutGame
 from hidldl.recovery.kernelmean import Ridge
+from hidldl.recovery.search import Choice
 from hidldl.recovery.unknownzeros import EM_ROUNDS, fit_unknown_zeros, pattern_losses
 from hidldl.recovery.zerorates import ZeroRates
 from hidldl.selection import clearly_better

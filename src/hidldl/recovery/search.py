@@ -1,0 +1,177 @@
+"""The walk over candidates that tunes ``BayesHidLDL``; ``heldout`` has the game in which they play."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from hidldl.arrays import FloatArray
+from hidldl.recovery.latent import Parameters
+from hidldl.recovery.lowrank import FACTOR_LABELS
+from hidldl.selection import THIN_EVIDENCE, clearly_better
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A point of the grid on which the search walks."""
+
+    nu: float = 1024.0
+    ridge: float = 10.0
+    width: float = 1.0
+    standardize: bool = True
+    prior_rows: float = 1.0
+    ordered: bool = False
+    n_components: int = 1
+    n_landmarks: int = 500
+
+    def parameters(self, n_labels: int) -> Parameters:
+        """The choice in the units of the model; ``prior_rows`` counts rows per label here."""
+        return Parameters(self.nu, self.ridge, self.prior_rows * n_labels, self.ordered, self.n_components)
+
+
+AXES: dict[str, tuple[float, ...]] = {
+    "nu": (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0),
+    "ridge": (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 10000.0),
+    "width": (0.1, 0.3, 1.0, 3.0, 10.0),
+    "prior_rows": (0.25, 1.0, 4.0),
+}
+MANY_LABELS = 20
+"""With so many labels, their covariance may have to follow the data closely, and neighbours may vary together."""
+WEAK_PRIORS = (0.004, 0.016, 0.06, *AXES["prior_rows"])
+STRONG_PRIORS = (1.0, 4.0, 16.0, 64.0)
+MORE_LANDMARKS, WORTH_THE_TIME = 1000, 2.0
+"""They take twice the time, so they must be better by so many standard errors."""
+MOST_ROWS_FOR_MORE = 20_000
+"""Beyond, the features of the kernel take too much memory and time."""
+
+Axes: TypeAlias = dict[str, tuple[float, ...]]
+KINDS = (2, 4, 8)
+"""Numbers of kinds of rows to try beside one; each costs as much as so many candidates."""
+ROWS_PER_KIND = 40
+"""Fewest rows that play for each kind."""
+SEVERAL_LABELS = 12
+"""From so many labels on, the largest number of kinds takes too long to try."""
+
+Losses: TypeAlias = Callable[[Choice], FloatArray]
+"""Each playing row's loss under a choice."""
+UPHILL = 1.0
+"""A step that is worse by so many standard errors ends a direction of the walk."""
+FEW_ROWS, PROOF = 300, 1.2
+"""Below so many rows, a model must be better than a simple one by so many standard errors."""
+LEARNS_NOTHING = {"nu": 4.0, "ridge": 10000.0}
+"""Parameters with which recovered rows hardly differ, whatever their labels and features are."""
+
+
+def search(losses: Losses, start: Choice, settings: Collection[str], n_rows: int, n_labels: int) -> Choice:
+    """The best choice that differs from ``start`` in parameters that are not settings of the user."""
+    axes = {name: values for name, values in AXES.items() if name not in settings}
+    if n_labels >= FACTOR_LABELS:
+        return search_many(losses, axes, start, settings)
+    if n_labels >= MANY_LABELS and "prior_rows" in axes:
+        axes["prior_rows"] = WEAK_PRIORS
+    kernels = (start.standardize,) if "standardize" in settings else (True, False)
+    best = search_shape(losses, axes, start, kernels)
+    if n_labels >= MANY_LABELS and "ordered" not in settings:
+        best = choose_order(losses, axes, best)
+    if "n_landmarks" not in settings and MORE_LANDMARKS <= n_rows <= MOST_ROWS_FOR_MORE:
+        more = replace(best, n_landmarks=MORE_LANDMARKS)
+        best = more if clearly_better(losses(more), losses(best), WORTH_THE_TIME) else best
+    if "n_components" in settings:
+        return best
+    most = min(len(losses(best)) // ROWS_PER_KIND, KINDS[-1 if n_labels < SEVERAL_LABELS else -2])
+    return choose_kinds(losses, best, [number for number in KINDS if number <= most])
+
+
+def search_many(losses: Losses, axes: Axes, start: Choice, settings: Collection[str]) -> Choice:
+    """As ``search``, with fewer candidates, since each takes longer, and a row with many labels tells more.
+
+    Whether labels have an order comes first, since that decides which priors are worth a trial. Features as they are,
+    and more kinds, get further trials only if the first is better.
+    """
+    best = start
+    if "ordered" not in settings:
+        other = replace(start, ordered=True)
+        best = other if _is_proven(losses, other, start) else start
+    if "prior_rows" in axes:
+        axes = axes | {"prior_rows": STRONG_PRIORS if best.ordered else WEAK_PRIORS}
+    best = search_shape(losses, axes, best, (start.standardize,))
+    if "standardize" not in settings:
+        other = replace(best, standardize=not best.standardize)
+        if clearly_better(losses(other), losses(best)):
+            shape = {name: values for name, values in axes.items() if name in ("ridge", "width")}
+            best = _walk(losses, shape, other)
+    most = 0 if "n_components" in settings else min(len(losses(best)) // ROWS_PER_KIND, KINDS[-2])
+    for number in (number for number in KINDS if number <= most):
+        other = replace(best, n_components=number)
+        if losses(other).mean() >= losses(best).mean():
+            break
+        best = other
+    return best
+
+
+def search_shape(losses: Losses, axes: Axes, start: Choice, kernels: tuple[bool, ...]) -> Choice:
+    """Walk from ``start`` along one axis after the other for as long as that is clearly better.
+
+    Starting at a safe choice and moving only on evidence avoids extreme choices where data are few. If a model that
+    learns nothing, in effect the mean fill, is better than the end of the walk, a second walk starts there. Features
+    that are not standardised need another ridge and width, so they get a walk of their own.
+    """
+    best = _walk(losses, axes, replace(start, standardize=kernels[0]))
+    baseline = best
+    for name, value in LEARNS_NOTHING.items():
+        baseline = _moved(baseline, name, value) if name in axes else baseline
+    if losses(baseline).mean() < losses(best).mean():
+        best = min(best, _walk(losses, axes, baseline), key=lambda choice: losses(choice).mean())
+    for standardize in kernels[1:]:
+        shape = {name: values for name, values in axes.items() if name in ("ridge", "width")}
+        other = _walk(losses, shape, replace(best, standardize=standardize))
+        if clearly_better(losses(other), losses(best)):
+            best = other
+    return best if _is_proven(losses, best, baseline) else baseline
+
+
+def choose_order(losses: Losses, axes: Axes, best: Choice) -> Choice:
+    """Whether labels that are side by side vary together, if that is clearly better; it needs a stronger prior."""
+    prior: Axes = {"prior_rows": STRONG_PRIORS} if "prior_rows" in axes else {}
+    start = replace(best, ordered=True, prior_rows=STRONG_PRIORS[0] if prior else best.prior_rows)
+    other = _walk(losses, prior, start)
+    return other if _is_proven(losses, other, best) else best
+
+
+def choose_kinds(losses: Losses, best: Choice, numbers: Sequence[int]) -> Choice:
+    """The number of kinds of rows with the lowest loss."""
+    others = [replace(best, n_components=number) for number in numbers]
+    return min([best, *others], key=lambda choice: losses(choice).mean())
+
+
+def _is_proven(losses: Losses, choice: Choice, simple: Choice) -> bool:
+    """Whether a choice is better than a simple one; where few rows play, chance alone makes one look better."""
+    few = len(losses(choice)) < FEW_ROWS
+    return choice == simple or clearly_better(losses(choice), losses(simple), PROOF if few else THIN_EVIDENCE)
+
+
+def _walk(losses: Losses, axes: Axes, start: Choice) -> Choice:
+    best, moved = start, True
+    while moved:
+        moved = False
+        for name, values in axes.items():
+            for direction in (-1, 1):
+                while (further := _further(losses, best, name, values, direction)) is not None:
+                    best, moved = further, True
+    return best
+
+
+def _further(losses: Losses, best: Choice, name: str, values: tuple[float, ...], direction: int) -> Choice | None:
+    """The first of the next two values that is clearly better: a gentle slope may take two steps to show."""
+    position = values.index(getattr(best, name))
+    for stride in (1, 2):
+        if 0 <= position + stride * direction < len(values):
+            candidate = _moved(best, name, values[position + stride * direction])
+            if clearly_better(losses(candidate), losses(best)):
+                return candidate
+            if clearly_better(losses(best), losses(candidate), UPHILL):
+                return None
+    return None
+
+
+def _moved(choice: Choice, name: str, value: Any) -> Choice:
+    return replace(choice, **{name: value})
