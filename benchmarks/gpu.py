@@ -9,6 +9,7 @@ import sys
 import traceback
 import types
 from collections.abc import Callable
+from functools import partial
 from importlib.abc import Loader, MetaPathFinder
 from importlib.util import find_spec, spec_from_loader
 from pathlib import Path
@@ -213,7 +214,7 @@ def of_modes(n_rows: int, device: Any) -> list[Figure]:
     for name in ("torch", "triton")[: 2 if device.type == "cuda" else 1]:
         find = library(f"recovery.logisticnormal_{name}").find_modes
         run(find)
-        measured, results[name] = timed(lambda find=find: run(find), device)
+        measured, results[name] = timed(partial(run, find), device)
         figures.append(Figure(f"modes of {n_rows:,} rows, {name}", measured, None, moved))
     if len(results) == 2:
         off = float((results["torch"] - results["triton"]).abs().max() / results["torch"].abs().max())

@@ -14,9 +14,10 @@ from functools import cached_property
 import numpy as np
 
 from hidldl.arrays import FloatArray
+from hidldl.compiling import compiled
 from hidldl.parallel import row_blocks
 from hidldl.recovery.covariances import bounded, centred, mean_by_distance
-from hidldl.recovery.logisticnormal import compiled, loss_at, move, solve, solve_all, vectors
+from hidldl.recovery.logisticnormal import loss_at, move, solve, solve_all, vectors
 
 FACTOR_LABELS = 64
 """From so many labels on, a covariance is of low rank but for a constant."""
