@@ -18,10 +18,10 @@ from hidldl.recovery.algorithm1 import Solution, history_of, shrinkage
 
 FEWEST_COLUMNS = 16
 """Labels are padded to a power of 2 of at least this size, the smallest of a product of matrices in Triton."""
-LOOKUP_ROWS, LOOKUPS_AT_ONCE = 32, 4
+LOOKUP_ROWS, LOOKUPS_AT_ONCE = 16, 4
 """Rows of a program of the first kernel, and neighbours of each that are on their way from memory at a time."""
-TILE_ROWS, TILES = 64, 8
-"""Rows that a program of the second kernel holds in registers, and how many such tiles it goes through."""
+TILE_ROWS, TILES, TILE_WARPS = 32, 8, 4
+"""Rows that a program of the second kernel holds in registers, how many such tiles it goes through, and its warps."""
 
 
 def solve(
@@ -55,6 +55,7 @@ def solve(
                 **{"n_labels": n_labels, "COLUMNS": columns, "ROWS": TILE_ROWS, "TILES": TILES},
                 START=n_iter == 0,
                 CONSTRAINT=constraint,
+                num_warps=TILE_WARPS,
             )
         gram, (low_rank, proportions) = _on_the_host(grams, gaps, n_labels)
         if n_iter:
