@@ -35,7 +35,7 @@ def test_the_version_is_the_installed_one():
 def test_import_loads_nothing_heavy():
     script = "import sys, hidldl, hidldl.__main__; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
-    heavy = {"scipy", "sklearn", "pandas", "numba", "matplotlib", "rich", "pooch", "requests", "joblib"}
+    heavy = {"scipy", "sklearn", "pandas", "numba", "matplotlib", "rich", "pooch", "requests", "joblib", "torch"}
     assert heavy.isdisjoint(loaded)
 
 
