@@ -20,7 +20,7 @@ FEWEST_COLUMNS = 16
 """Labels are padded to a power of 2 of at least this size, the smallest of a product of matrices in Triton."""
 LOOKUP_ROWS, LOOKUPS_AT_ONCE = 16, 4
 """Rows of a program of the first kernel, and neighbours of each that are on their way from memory at a time."""
-TILE_ROWS, TILES, TILE_WARPS = 32, 8, 4
+TILE_ROWS, TILES, TILE_WARPS = 32, 32, 4
 """Rows that a program of the second kernel holds in registers, how many such tiles it goes through, and its warps."""
 
 

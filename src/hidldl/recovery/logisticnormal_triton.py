@@ -32,8 +32,14 @@ def find_modes(
     slope: Tensor,
     evidence: Tensor,
 ) -> None:
-    """As ``logisticnormal.find_modes``, for at most ``MOST_LABELS`` labels. Arrays are contiguous."""
+    """As ``logisticnormal.find_modes``, for at most ``MOST_LABELS`` labels. Arrays are contiguous.
+
+    Numbers are float64 within: where nu is large, sweeping loses too many digits of float32.
+    """
     n_rows, n_labels = mean.shape
+    given = weights, evidence
+    arrays = (S, mean, scale, shares, presence, nu, importance, weights, evidence)
+    S, mean, scale, shares, presence, nu, importance, weights, evidence = (array.double() for array in arrays)
     columns = triton.next_power_of_2(n_labels)
     rows = max(NUMBERS // columns**2, 1)
     n_programs = triton.cdiv(n_rows, rows * TILES)
@@ -45,7 +51,9 @@ def find_modes(
             **{"n_labels": n_labels, "COLUMNS": columns, "ROWS": rows, "TILES": TILES},
             **{"SLACK": 4 * torch.finfo(mean.dtype).eps, "NEVER": NEVER, "SMALLEST_STEP": SMALLEST_STEP},
         )
-    slope += slopes.sum(dim=0, dtype=torch.float64)[:n_labels, :n_labels].to(slope)
+    slope += slopes.sum(dim=0)[:n_labels, :n_labels].to(slope)
+    for kept, computed in zip(given, (weights, evidence), strict=True):
+        kept.copy_(computed)
 
 
 @triton.jit
@@ -122,13 +130,15 @@ def _find_modes(
                 step = length[:, None]
                 new_loss, new_p = _loss(center, a + step * along, f + step * along_f, d, counts)
                 rises = active & ((new_loss <= highest) == 0) & (length > SMALLEST_STEP)
-            moved = tl.where(active, length, 0.0)[:, None]
+            moves = active & (new_loss <= highest)
+            moved = tl.where(moves, length, 0.0)[:, None]
             a += moved * along
             f += moved * along_f
-            fell = loss - new_loss
-            loss, p = tl.where(active, new_loss, loss), tl.where(active[:, None], new_p, p)
+            # Steps that gain no more than rounding do would only add to it.
+            goes_on = moves & (loss - new_loss >= tl.maximum(tol, SLACK * tl.abs(loss)))
+            loss, p = tl.where(moves, new_loss, loss), tl.where(moves[:, None], new_p, p)
             inverse, log_determinant = _invert(prior, t, counts, p, n_labels, COLUMNS)
-            left = tl.where(fell >= tol, left - 1, 0)
+            left = tl.where(goes_on, left - 1, 0)
         tl.store(weights + cells, a, mask=real & works[:, None])
         tl.store(evidence + rows, -loss - log_determinant, mask=inside & works)
         # A = nu diag(r) P B⁻¹ P diag(r), with P = I - r r'.
