@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 import requests
 
+from fuzz_targets import status_of
 from hidldl import predict_table, recover_table
 from hidldl.app import arriving, jobs
 from hidldl.app.options import options_of
@@ -337,6 +338,13 @@ def test_unknown_ids_are_not_found(client, path):
     answer = client.get(path)
     assert answer.status_code == 404
     assert answer.json()["problem"]
+
+
+def test_bytes_that_are_no_address_are_refused():
+    """Which requests cannot send; a slash at the end makes the framework decode them."""
+    place, headers = "/jobs/ID/run/", [(b"host", b"127.0.0.1")]
+    assert asyncio.run(status_of("GET", place, b"\xed\xa0\x80", headers, b"")) == 403
+    assert asyncio.run(status_of("GET", place, b"a=%ed%a0%80", headers, b"")) < 500
 
 
 def test_there_is_room_for_twenty_tables_and_a_limit(client, monkeypatch):

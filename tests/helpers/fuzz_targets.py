@@ -288,12 +288,13 @@ def answer_request(path: Path) -> None:
         method.decode("ascii")
     except (ValueError, KeyError, TypeError, AttributeError):
         return  # no server would pass it on
-    status = asyncio.run(_status(method.decode(), place.decode("utf-8", "replace"), query, pairs, body))
+    status = asyncio.run(status_of(method.decode(), place.decode("utf-8", "replace"), query, pairs, body))
     if status >= 500 and status != 503:
         raise AssertionError(f"the server answers {status}")
 
 
-async def _status(method: str, place: str, query: bytes, headers: list, body: bytes) -> int:
+async def status_of(method: str, place: str, query: bytes, headers: list, body: bytes) -> int:
+    """The status of the server's answer; ID in the place is that of a table that has been read."""
     from hidldl.app import server
     from hidldl.app.jobs import Job, Jobs
 

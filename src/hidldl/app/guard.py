@@ -44,6 +44,8 @@ class Guard:
             await send(message)
 
         refusal = self._refusal(scope["method"], Headers(scope=scope))
+        if not scope["query_string"].isascii():
+            refusal = "The address holds bytes that no browser sends."  # and that a redirection cannot decode
         answer = JSONResponse({"problem": refusal}, 403) if refusal else self.app
         await answer(scope, receive, send_with_headers)
 
