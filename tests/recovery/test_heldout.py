@@ -7,7 +7,7 @@ from scipy.special import softmax
 from hidldl import hide_labels, make_distributions
 from hidldl.recovery.heldout import HeldOutGame
 from hidldl.recovery.posterior import Draws, mean_rows, weighted_shares
-from hidldl.recovery.search import AXES, LEARNS_NOTHING, STRONG_PRIORS, Choice, search, search_shape
+from hidldl.recovery.search import AXES, LEARNS_NOTHING, STRONG_PRIORS, VERY_MANY_LABELS, Choice, search, search_shape
 from hidldl.selection import judge, renormalised
 
 ROWS = np.random.default_rng(0).normal(size=400)
@@ -119,6 +119,20 @@ def test_rows_of_the_game_have_in_effect_as_many_labels_as_those_of_the_table():
     assert abs(in_table - in_effect) < (in_table - left.mean()) / 3
     few = HeldOutGame(data.features[:100], D_obs[:100], observed[:100], **(options | {"row_weights": np.ones(100)}))
     assert (few.play_weights == 1).all()
+
+
+def test_with_very_many_labels_order_comes_first_and_kinds_end_with_the_first_that_is_no_better():
+    played = []
+
+    def losses(choice):
+        played.append(choice)
+        surface = distance(choice, prior_rows=4.0) + 2 * (not choice.ordered) + choice.n_components
+        return surface + 0.01 * ROWS * hash(choice) / 2**63
+
+    chosen = search(losses, Choice(), {"standardize", "nu", "ridge", "width"}, 400, VERY_MANY_LABELS)
+    assert chosen == Choice(ordered=True, prior_rows=4.0)
+    assert all(choice.ordered or choice.prior_rows == 1 for choice in played)
+    assert max(choice.n_components for choice in played) == 2
 
 
 def test_rows_are_judged_by_models_that_did_not_see_them(game, monkeypatch):

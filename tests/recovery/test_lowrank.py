@@ -81,7 +81,7 @@ def test_rows_are_as_with_the_whole_covariance(problem, nu, max_newton):
 
 def test_draws_have_the_posteriors_mean_and_covariance(problem):
     S, mean, scale, shares, presence = problem
-    rng, n_draws, nu = np.random.default_rng(1), 40_000, np.full(12, 40.0)
+    rng, n_draws, nu = np.random.default_rng(1), 20_000, np.full(12, 40.0)
     estimates = Estimates(S[None], np.zeros((1, M)), np.zeros(M + 1), np.zeros((0, M + 1)))
     at = [0, 1, 5]
     rows = Rows(shares, presence == 1, nu, mean, scale, np.ones((12, 1)), np.zeros((1, 12, M)), presence)
@@ -121,10 +121,10 @@ def test_only_its_own_draws_of_a_kind_are_written(problem):
 def test_the_result_does_not_depend_on_threads(n_components):
     X, D = ages(600)
     D_obs, observed = hide_labels(D, 0.5, random_state=0)
-    parameters = Parameters(1e4, 1.0, 64.0, True, n_components)
-    alone = fit_latent_model(X, D_obs, observed, parameters, max_iter=6, tol=1e-3)
+    parameters = Parameters(1e4, 1.0, float(M), True, n_components)
+    alone = fit_latent_model(X, D_obs, observed, parameters, max_iter=4, tol=1e-3)
     with ThreadPoolExecutor(3) as pool:
-        together = fit_latent_model(X, D_obs, observed, parameters, max_iter=6, tol=1e-3, mapper=pool.map)
+        together = fit_latent_model(X, D_obs, observed, parameters, max_iter=4, tol=1e-3, mapper=pool.map)
     assert np.array_equal(alone.rows.mean, together.rows.mean)
     assert np.array_equal(alone.model.estimates.covariances, together.model.estimates.covariances)
 
@@ -142,20 +142,20 @@ def test_a_table_with_many_labels_tunes_itself_in_seconds():
 
 def test_what_a_posterior_is_asked_works_with_many_labels(tmp_path, monkeypatch):
     monkeypatch.setattr("hidldl.recovery.heldout.N_CALIBRATION_DRAWS", 40)
-    X, D = ages(60, M)
+    X, D = ages(40, M)
     D_obs, observed = hide_labels(D, 0.5, random_state=0)
     how = GIVEN | {"max_iter": 4, "random_state": 0}
     model = BayesHidLDL(**how, n_components=2, hiding="degree").fit(X, D_obs, observed=observed)
     low, high, *_ = model.intervals(0.9)
     assert 0.7 < ((low <= D) & (high >= D))[~observed].mean() <= 1
-    assert model.sample(2, random_state=0).shape == (2, 60, M)
+    assert model.sample(2, random_state=0).shape == (2, 40, M)
     save_model(tmp_path / "model.npz", model)
     loaded, _ = load_model(tmp_path / "model.npz")
     assert np.allclose(loaded.predict(X[:5]), model.predict(X[:5]), atol=1e-10)
 
 
 def test_zeros_may_be_unknown_with_many_labels():
-    X, D = ages(30, M)
+    X, D = ages(20, M)
     D_obs, _ = hide_labels(D, 0.5, random_state=0)
     how = GIVEN | {"max_iter": 4, "random_state": 0, "hidden_rate": 0.5}
     model = BayesHidLDL(**how, n_components=1, zeros="unknown").fit(X, D_obs)

@@ -17,10 +17,9 @@ from hidldl.parallel import Mapper
 from hidldl.recovery.fitting import Fit, fit_hiding, fit_latent_model
 from hidldl.recovery.kernelmean import KernelMap, Landmarks, Ridge
 from hidldl.recovery.latent import LatentModel, Rows
-from hidldl.recovery.lowrank import FACTOR_LABELS
 from hidldl.recovery.posterior import Draws, draw_lost_share, mean_rows, quantiles
 from hidldl.recovery.scatter import has_zeros
-from hidldl.recovery.search import FEW_ROWS, Choice
+from hidldl.recovery.search import FEW_ROWS, VERY_MANY_LABELS, Choice
 from hidldl.selection import FEWEST_ROWS, Selection, hide_again, judge, renormalised
 
 MEASURES_OF_GAME = ("kl", "chebyshev")
@@ -36,7 +35,7 @@ ROWS = (1000, 4000)
 WORK = 1_000_000
 ROWS_OF_MANY, CELLS = (500, 1000), 70_000
 """The same with many labels, of which each tells something: as many rows as have about so many cells."""
-FOLDS_OF_MANY, DRAWS_OF_MANY, ROUNDS_OF_MANY = 2, 32, 25
+FOLDS_OF_MANY, DRAWS_OF_MANY, ROUNDS_OF_MANY = 2, 32, 15
 PLAY_WEIGHTS = (0.5, 2.0)
 """Least and most that a row counts by its number of labels."""
 LEVEL = 0.9
@@ -64,7 +63,7 @@ class HeldOutGame:
         rng: np.random.Generator,
     ) -> None:
         n_rows, n_labels = shares.shape
-        is_many = n_labels >= FACTOR_LABELS
+        is_many = n_labels >= VERY_MANY_LABELS
         self.n_folds = FOLDS_OF_MANY if is_many else N_FOLDS
         most = int(np.clip(CELLS // n_labels, *ROWS_OF_MANY) if is_many else np.clip(WORK // n_labels**2, *ROWS))
         self.players = players = np.sort(rng.permutation(n_rows)[:most])

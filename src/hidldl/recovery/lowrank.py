@@ -19,11 +19,11 @@ from hidldl.parallel import row_blocks
 from hidldl.recovery.covariances import bounded, centred, mean_by_distance
 from hidldl.recovery.logisticnormal import loss_at, move, solve, solve_all, vectors
 
-FACTOR_LABELS = 64
-"""From so many labels on, a covariance is of low rank but for a constant."""
+FACTOR_LABELS = 128
+"""From so many labels on, a covariance is of low rank but for a constant; with fewer, the whole one is affordable."""
 BULK = 1.0
 """Eigenvalues are kept if they exceed the median by so many times the distance from the smallest one to it."""
-MOST_FACTORS = 100
+MOST_FACTORS = 32
 SMALLEST_REST = 1e-8
 EQUAL = 1e-9
 """Eigenvalues that differ by less, relative to the largest, are the same."""
@@ -154,7 +154,7 @@ def _find_modes(  # type: ignore[no-untyped-def]
     n_labels, n_factors = U.shape
     labels = np.empty(n_labels, np.int64)
     own, M, x, _ = _work(n_labels, n_factors)
-    scaled = np.empty((n_labels, n_factors))
+    scaled, rows = np.empty((n_labels, n_factors)), np.empty((n_factors, n_labels))
     d, center, a, f, p = vectors(n_labels)
     e, q, new_a, new_f, vector = vectors(n_labels)
     for i in range(len(mean)):
@@ -186,7 +186,7 @@ def _find_modes(  # type: ignore[no-untyped-def]
         for u in range(o):
             weights[i, labels[u]] = a[u]
         if importance[i] > 0:
-            _stack(own, M, t, importance[i] * t, a, e, q, total, scaled, labels, stacked[i], diagonal, o)
+            _stack(own, M, t, importance[i] * t, a, e, q, total, rows, labels, stacked[i], diagonal, o)
 
 
 @compiled
@@ -354,17 +354,20 @@ def _pull(own, t, e, q, total, inner, pulls, o):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _stack(own, M, t, weight, a, e, q, total, scaled, labels, stacked, diagonal, o):  # type: ignore[no-untyped-def]
+def _stack(own, M, t, weight, a, e, q, total, rows, labels, stacked, diagonal, o):  # type: ignore[no-untyped-def]
     """Vectors whose products sum to weight * (a a' - A) but for its diagonal part, weight * E."""
     n_factors, root = own.shape[1], np.sqrt(weight)
+    # L⁻¹ (sqrt(t) E U)', a factor at a time for all labels, so that loops become vector instructions.
+    for k in range(n_factors):
+        for u in range(o):
+            rows[k, u] = np.sqrt(t) * e[u] * own[u, k]
+        for j in range(k):
+            for u in range(o):
+                rows[k, u] -= M[k, j] * rows[j, u]
+        for u in range(o):
+            rows[k, u] /= M[k, k]
+            stacked[k, labels[u]] = root * rows[k, u]
     for u in range(o):
         diagonal[labels[u]] += weight * e[u]
-        for k in range(n_factors):
-            inner = np.sqrt(t) * e[u] * own[u, k]
-            for j in range(k):
-                inner -= M[k, j] * scaled[u, j]
-            scaled[u, k] = inner / M[k, k]
-        for k in range(n_factors):
-            stacked[k, labels[u]] = root * scaled[u, k]
         stacked[n_factors, labels[u]] = root * a[u]
         stacked[n_factors + 1, labels[u]] = root * q[u] / np.sqrt(total)

@@ -6,7 +6,6 @@ from typing import Any, TypeAlias
 
 from hidldl.arrays import FloatArray
 from hidldl.recovery.latent import Parameters
-from hidldl.recovery.lowrank import FACTOR_LABELS
 from hidldl.selection import THIN_EVIDENCE, clearly_better
 
 
@@ -36,6 +35,8 @@ AXES: dict[str, tuple[float, ...]] = {
 }
 MANY_LABELS = 20
 """With so many labels, their covariance may have to follow the data closely, and neighbours may vary together."""
+VERY_MANY_LABELS = 64
+"""With so many labels, candidates take long, and a row tells much: fewer candidates and rows are enough."""
 WEAK_PRIORS = (0.004, 0.016, 0.06, *AXES["prior_rows"])
 STRONG_PRIORS = (1.0, 4.0, 16.0, 64.0)
 MORE_LANDMARKS, WORTH_THE_TIME = 1000, 2.0
@@ -64,7 +65,7 @@ LEARNS_NOTHING = {"nu": 4.0, "ridge": 10000.0}
 def search(losses: Losses, start: Choice, settings: Collection[str], n_rows: int, n_labels: int) -> Choice:
     """The best choice that differs from ``start`` in parameters that are not settings of the user."""
     axes = {name: values for name, values in AXES.items() if name not in settings}
-    if n_labels >= FACTOR_LABELS:
+    if n_labels >= VERY_MANY_LABELS:
         return search_many(losses, axes, start, settings)
     if n_labels >= MANY_LABELS and "prior_rows" in axes:
         axes["prior_rows"] = WEAK_PRIORS
