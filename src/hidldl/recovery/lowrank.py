@@ -27,7 +27,7 @@ MOST_FACTORS = 32
 SMALLEST_REST = 1e-8
 EQUAL = 1e-9
 """Eigenvalues that differ by less, relative to the largest, are the same."""
-STACKED = 2**19
+STACKED = 2**21
 """Entries of the vectors that are gathered before their products are added to the slope."""
 
 
