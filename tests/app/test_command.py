@@ -30,13 +30,15 @@ def test_the_page_is_there_until_the_program_ends_and_nothing_is_left(tmp_path, 
     monkeypatch.setattr("webbrowser.open", addresses.put)
 
     def use_and_end():
-        address = addresses.get(timeout=10)
-        pages.append(requests.get(address, timeout=10).text)
-        requests.post(f"{address}/jobs?name=a.csv", data="x,a,b\n1,0.5,0.5\n", timeout=10)
-        names.extend(path.name for path in tmp_path.glob("*/*/*"))
-        for name in signals:
-            os.kill(os.getpid(), getattr(signal, name))
-            time.sleep(0.05)
+        try:
+            address = addresses.get(timeout=60)
+            pages.append(requests.get(address, timeout=60).text)
+            requests.post(f"{address}/jobs?name=a.csv", data="x,a,b\n1,0.5,0.5\n", timeout=60)
+            names.extend(path.name for path in tmp_path.glob("*/*/*"))
+        finally:  # or the server would wait for ever
+            for name in signals:
+                os.kill(os.getpid(), getattr(signal, name))
+                time.sleep(0.05)
 
     user = threading.Thread(target=use_and_end)
     user.start()
