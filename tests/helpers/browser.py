@@ -9,9 +9,9 @@ WIDTHS = (360, 1280)
 THEMES = ("light", "dark")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """One chromium for all tests."""
+    """One chromium for the tests of a file: while playwright is there, nothing else can run an event loop."""
     playwright = pytest.importorskip(
         "playwright.sync_api", reason="playwright is not installed: pip install playwright"
     )

@@ -313,9 +313,10 @@ async def status_of(method: str, place: str, query: bytes, headers: list, body: 
         if message["type"] == "http.response.start":
             answers.append(message["status"])
 
-    jobs, old = Jobs(), Job._run
+    jobs, old = Jobs(most_bytes=10**6), Job._run
     Job._run = run
     try:
+        jobs.begin()
         job = jobs.new("faces.csv")
         job.overview, job.state, job.table = (
             {"columns": COLUMNS, "problem": None, "n_rows": 3},
