@@ -245,7 +245,8 @@ def test_without_a_package_the_error_names_the_extra(tmp_path, monkeypatch, modu
         "zstandard": lambda: table_files.zst(b"x\n1\n"),
     }
     (tmp_path / name).write_bytes(contents[module]())
-    monkeypatch.setitem(sys.modules, module, None)
+    for loaded in {module, *(each for each in sys.modules if each.startswith(f"{module}."))}:
+        monkeypatch.setitem(sys.modules, loaded, None)
     with pytest.raises(ImportError, match=r"pip install 'hidldl\["):
         open_table(tmp_path / name)
 
