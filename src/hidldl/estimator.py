@@ -1,6 +1,8 @@
 """What recoverers and learners share: a scikit-learn estimator whose predictions are distributions."""
 
 from abc import ABCMeta, abstractmethod
+from collections.abc import Callable
+from functools import wraps
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +20,17 @@ HOOKS = ("_fit", "_prepare", "_recover", "_after_recovery", "_predict", "_comple
 """Where methods compute."""
 
 
+def _on_one_blas_thread(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method with BLAS on one thread. A frame of ours: warnings point at the first one that is not."""
+
+    @wraps(method)
+    def run(*arguments: Any, **options: Any) -> Any:
+        with one_blas_thread():
+            return method(*arguments, **options)
+
+    return run
+
+
 class DistributionEstimator(BaseEstimator, metaclass=ABCMeta):
     """Parameters in the constructor, distributions out of ``predict``."""
 
@@ -32,7 +45,7 @@ class DistributionEstimator(BaseEstimator, metaclass=ABCMeta):
         # Here, so that no method can forget it.
         for name in HOOKS:
             if name in vars(cls):
-                setattr(cls, name, one_blas_thread()(vars(cls)[name]))
+                setattr(cls, name, _on_one_blas_thread(vars(cls)[name]))
 
     def _predict_from_features(self, X: Any) -> Any:
         check_is_fitted(self)
