@@ -148,11 +148,15 @@ class TestTable:
         assert (loaded.predict(X[:50], D_obs[:50]) == expected).all()
         assert np.abs(expected - unaware.distributions_[:50]).mean() < 0.02
 
-    def test_rows_with_different_numbers_of_votes_lose_none(self):
+    @pytest.mark.parametrize("max_iter", [1, 200])
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+    def test_rows_with_different_numbers_of_votes_lose_none(self, max_iter):
         rng = np.random.default_rng(0)
         X = rng.standard_normal((400, 3))
         p = softmax(0.7 * X @ rng.standard_normal((3, 5)), axis=1)
         D = np.array([rng.multinomial(n, row) / n for n, row in zip(rng.integers(8, 13, 400), p, strict=True)])
-        model = BayesHidLDL(zeros="unknown", random_state=0, **KNOWN).fit(X, D)
+        assert count_votes(D) == 12
+        model = BayesHidLDL(zeros="unknown", random_state=0, max_iter=max_iter, **KNOWN).fit(X, D)
         assert model._model.estimates.zeros.n_votes is None
         assert score(D, model.distributions_)["chebyshev"] < 0.02
+        assert model.converged_ == (max_iter > 1)

@@ -219,8 +219,8 @@ class Rounds:
         with one_thread():
             clusters = KMeans(n_kinds, n_init=3, random_state=0).fit(residuals[::stride])
         sizes = np.bincount(clusters.labels_, minlength=n_kinds)
-        shrunk = sizes / (sizes + COMMON_ROWS * n_labels)
-        offsets = clusters.cluster_centers_ * shrunk[:, None]
+        own = sizes / (sizes + COMMON_ROWS * n_labels)
+        offsets = clusters.cluster_centers_ * own[:, None]
         share = sizes / sizes.sum()
         between = (offsets.T * share) @ offsets
         S = before.covariances[0]

@@ -21,6 +21,7 @@ FEWEST_RESAMPLED = 64
 MASK_SEED, N_MASKS = 13, 16
 """Masks that are drawn for each row whose zeros may be hidden or true."""
 VOTE_DRAWS = 128
+"""Draws of each row, over all of its masks, by which its votes are weighed."""
 EVEN = 1e-12
 """Weights that differ by less are the same."""
 

@@ -28,6 +28,7 @@ STANDSTILL = 5e-4
 """Mean change of the weights at which they stand still."""
 SETTLING_ROUNDS = 5
 VOTE_ROUNDS = 3
+"""How often votes are counted anew and the fit goes on, and how often rows settle with the votes left to them."""
 LEAST_MASS = 0.05
 """A row weighs at least so much of its votes, however much is taken for hidden."""
 LEAST_PRESENCE = 1e-6
@@ -85,8 +86,9 @@ def fit_unknown_zeros(
     model = replace(model, estimates=replace(current, zeros=zeros))
     rows = rounds.rows(current)
     if zeros.n_votes is not None:
-        model, rows, more, converged = _fit_votes(model, rows, rounds, votes, unknown, max_iter, tol, mapper)
+        model, rows, more, has_settled = _fit_votes(model, rows, rounds, votes, unknown, max_iter, tol, mapper)
         changes += more
+        converged = has_settled if more else converged
     else:
         model.condition(rows, mapper)
     history = {"change": np.array(changes), "evidence": np.array(rounds.evidence) + rounds.entropy}
@@ -103,7 +105,7 @@ def _fit_votes(
     tol: float,
     mapper: Mapper,
 ) -> tuple[LatentModel, Rows, list[float], bool]:
-    """Go on with the votes that rows may have left, if the model foretells them.
+    """Go on with the votes that rows may have left, if the model foretells them; without a round if it does not.
 
     The rates stay: they are told by which zeros there are, and drift where the model is not exact.
     """
