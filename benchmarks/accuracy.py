@@ -3,15 +3,17 @@
     HIDLDL_DATA=folder python benchmarks/accuracy.py before [--jobs 2] [--store FILE] [--masks 5] [--write docs/results]
     HIDLDL_DATA=folder python benchmarks/accuracy.py hiding | noise | ordered | regret | acts [--masks 2]
 
-"before" divides by benchmarks/yardstick.csv, the figures of commit 0dbbf58 on the same masks; an interrupted run goes
-on where it stopped. "hiding" hides labels by other mechanisms than chance, and divides by a fit with one kind of rows
-that takes labels as hidden alike, the model of before. "noise" has nothing to learn: rows are Dirichlet, features are
-noise, and the mean fill is the limit. "ordered" has 70 ordered labels. "regret" generates tables from the model itself;
-the limit is the posterior under the true parameters. "acts" asks for the estimate that is best in a measure instead of
-the mean.
+An interrupted run goes on where it stopped: results are kept in benchmarks/.kept, or in the store of "before".
+"before" divides by benchmarks/yardstick.csv, the figures of commit 0dbbf58 on the same masks. "hiding" hides labels by
+other mechanisms than chance, and divides by a fit with one kind of rows that takes labels as hidden alike, the model of
+before. "noise" has nothing to learn: rows are Dirichlet, features are noise, and the mean fill is the limit. "ordered"
+has 70 ordered labels. "regret" generates tables from the model itself; the limit is the posterior under the true
+parameters. "acts" asks for the estimate that is best in a measure instead of the mean.
 """
 
 import argparse
+import inspect
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,7 +21,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
+from joblib import Memory, Parallel, delayed
+from joblib import hash as joblib_hash
 from provenance import show
 from quality import BAYES, DATASETS, ORACLE
 from scipy.special import softmax
@@ -27,6 +30,7 @@ from threadpoolctl import threadpool_limits
 
 from hidldl import BayesHidLDL, HidLDL, MeanFill, hide_labels, load_dataset, score
 from hidldl.arrays import BoolArray, FloatArray
+from hidldl.experiments.code_version import code_version
 from hidldl.experiments.paper import ALPHAS, contender
 from hidldl.experiments.protocol import Experiment
 from hidldl.experiments.runner import run
@@ -35,6 +39,7 @@ from hidldl.progress import shown
 from hidldl.recovery.acts import ACTS
 
 YARDSTICK = Path(__file__).parent / "yardstick.csv"
+KEPT = Path(__file__).parent / ".kept"
 MEASURES = ("chebyshev", "clark", "canberra", "cosine", "intersection")
 MECHANISMS = (
     ("degree", 1.0),
@@ -278,15 +283,19 @@ def recover_ordered(rate: float, seed: int, n_rows: int = 1000, n_labels: int = 
 def in_parallel(
     task: Callable[..., dict[str, Any]], tasks: Sequence[tuple[Any, ...]], jobs: int
 ) -> list[dict[str, Any]]:
+    alone = Memory(KEPT, verbose=0).cache(_alone, ignore=["task"])
+    script = joblib_hash(inspect.getsource(sys.modules[task.__module__]))
+    code = f"{task.__name__} of {code_version(BayesHidLDL)} by {script}"
     results = []
     with shown() as progress:
-        for result in Parallel(n_jobs=jobs, return_as="generator")(delayed(_alone)(task, *each) for each in tasks):
+        for result in Parallel(n_jobs=jobs, return_as="generator")(delayed(alone)(code, task, *each) for each in tasks):
             results.append(result)
             progress(len(results), len(tasks), ", ".join(map(str, tasks[len(results) - 1])))
     return results
 
 
-def _alone(task: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
+def _alone(code: str, task: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
+    """The result of a task by one thread; ``code`` is there so that a result of other code is not taken for it."""
     with threadpool_limits(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return task(*arguments)

@@ -5,7 +5,7 @@
 
 "recovery" hides labels by chance, forgets the mask, and compares with the same method that is given it, and with the
 one that takes every zero for hidden. "mechanisms" hides in other ways than by chance. "audit" tells the mask of some
-rows. "generated" has tables of votes for which nothing was tuned.
+rows. "generated" has tables of votes for which nothing was tuned. An interrupted run goes on where it stopped.
 """
 
 import argparse
