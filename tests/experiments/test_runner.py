@@ -1,12 +1,15 @@
 """Running: the same numbers however often it is interrupted and however many run beside it."""
 
 import os
+import pickle
 import signal
 import sqlite3
 import subprocess
 import sys
 import textwrap
 import time
+import warnings
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 
@@ -152,6 +155,52 @@ def test_one_worker_or_many_cold_or_resumed_give_the_same_numbers(tmp_path):
     assert run([experiment()], resumed) == 0
     for store in (together, resumed):
         pd.testing.assert_frame_equal(numbers(store), numbers(alone), check_exact=True)
+
+
+class AnotherMachine(Executor):
+    """Runs what it is given as another machine would: from bytes, and its result comes back as bytes."""
+
+    def submit(self, task, /, *arguments):
+        task, arguments = self._sent((task, arguments))
+        future = Future()
+        future.set_result(self._sent(task(*arguments)))
+        return future
+
+    @staticmethod
+    def _sent(part):
+        return pickle.loads(pickle.dumps(part))  # noqa: S301
+
+
+@pytest.mark.parametrize("executor", [AnotherMachine(), ThreadPoolExecutor(3)])
+def test_an_executor_gives_the_same_numbers_and_leaves_warnings_as_they_are(tmp_path, executor):
+    alone, elsewhere = Store(tmp_path / "alone.sqlite"), Store(tmp_path / "elsewhere.sqlite")
+    filters = list(warnings.filters)
+    said = []
+    assert run([experiment()], alone) == 32
+    with executor:
+        assert run([experiment()], elsewhere, executor=executor, progress=lambda done, *_: said.append(done)) == 32
+    pd.testing.assert_frame_equal(numbers(elsewhere), numbers(alone), check_exact=True)
+    assert said[-1] == 32
+    assert warnings.filters == filters
+
+
+def test_an_executor_that_breaks_leaves_what_was_finished(tmp_path):
+    class Breaks(AnotherMachine):
+        tasks = 0
+
+        def submit(self, task, /, *arguments):
+            self.tasks += 1
+            if self.tasks < 3:
+                return super().submit(task, *arguments)
+            future = Future()
+            future.set_exception(BrokenExecutor("a worker is gone"))
+            return future
+
+    store = Store(tmp_path / "results.sqlite")
+    with pytest.raises(BrokenExecutor):
+        run([experiment()], store, executor=Breaks())
+    n_left = 32 - len(store.results())
+    assert run([experiment()], store, executor=AnotherMachine()) == n_left
 
 
 def test_adding_a_method_changes_no_other_result(tmp_path):

@@ -1,6 +1,7 @@
 """The paper's comparison on a complete dataset of one's own."""
 
 import hashlib
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -45,6 +46,7 @@ def compare(
     measure: str = "chebyshev",
     repetitions: int = 5,
     n_jobs: int = 1,
+    executor: Executor | None = None,
     progress: Progress = silent,
     command: str = "hidldl.compare(...)",
 ) -> ComparisonFiles:
@@ -71,6 +73,9 @@ def compare(
         Masks.
     n_jobs : int, default=1
         Processes. The numbers do not depend on it.
+    executor : concurrent.futures.Executor, optional
+        Where to run instead: the machines of a cluster, such as Dask's ``client.get_executor()`` or mpi4py's
+        ``MPIPoolExecutor``. They need this package, and the data where it is loaded by name.
     progress : callable, optional
         Called with how many evaluations are done, of how many, and the last one in words.
     command : str
@@ -97,7 +102,7 @@ def compare(
     contenders = tuple(chain.from_iterable(each.for_setting(setting) for each in (*METHODS, *registered_contenders())))
     experiment = Experiment("compare", setting, (name,), (rate,), contenders, repetitions)
     store = Store(folder / "results.sqlite")
-    run([experiment], store, n_jobs=n_jobs, data=data, progress=progress)
+    run([experiment], store, n_jobs=n_jobs, executor=executor, data=data, progress=progress)
     results = store.results([experiment])
     comparisons = {
         shown: comparison_of(

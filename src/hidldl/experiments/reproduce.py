@@ -2,6 +2,7 @@
 
 import platform
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,6 +87,7 @@ def reproduce(
     datasets: Sequence[str] | None = None,
     repetitions: int = 5,
     n_jobs: int = 1,
+    executor: Executor | None = None,
     retry_failed: bool = False,
     progress: Progress = silent,
     command: str = "hidldl.reproduce(...)",
@@ -109,6 +111,9 @@ def reproduce(
         Masks per dataset and rate.
     n_jobs : int, default=1
         Processes. The numbers do not depend on it.
+    executor : concurrent.futures.Executor, optional
+        Where to run instead: the machines of a cluster, such as Dask's ``client.get_executor()`` or mpi4py's
+        ``MPIPoolExecutor``. They need this package, and the data where it is loaded by name.
     retry_failed : bool, default=False
         Run again what failed before.
     progress : callable, optional
@@ -125,7 +130,7 @@ def reproduce(
     store = Store(folder / "results.sqlite")
     chosen = None if datasets is None else tuple(datasets)
     experiments = needed_experiments(tables, figures, repetitions, chosen)
-    run(experiments, store, n_jobs=n_jobs, retry_failed=retry_failed, progress=progress)
+    run(experiments, store, n_jobs=n_jobs, executor=executor, retry_failed=retry_failed, progress=progress)
     write(store, folder, tables=tables, figures=figures, repetitions=repetitions, datasets=chosen, command=command)
     return folder / "index.html"
 

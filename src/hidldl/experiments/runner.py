@@ -5,10 +5,13 @@ import traceback
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import current_thread, main_thread
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -29,6 +32,8 @@ from hidldl.recovery.inferring import infer_observed
 TEST_SHARE = 0.2
 ROUNDING = 1e-12
 """Of intervals' bounds, which are sums."""
+Work: TypeAlias = tuple[Condition, list[tuple[str, Contender]], Callable[[], Dataset]]
+"""A condition, the contenders under it with their keys, and what loads the dataset."""
 
 
 def run(
@@ -36,6 +41,7 @@ def run(
     store: Store,
     *,
     n_jobs: int = 1,
+    executor: Executor | None = None,
     retry_failed: bool = False,
     data: Dataset | None = None,
     progress: Progress = silent,
@@ -43,7 +49,8 @@ def run(
     """Run what the store does not have yet, and return how many evaluations that were.
 
     Results are written as they are finished, so an interrupted run goes on where it stopped. Whatever ``n_jobs``, each
-    evaluation runs in one thread: its numbers do not depend on how many run beside it. ``data`` stands for the datasets
+    evaluation runs in one thread: its numbers do not depend on how many run beside it. With an ``executor`` they run
+    there instead, such as on a cluster, and only this process writes to the store. ``data`` stands for the datasets
     that the experiments name, where they need not be loaded.
     """
     finished = store.finished_keys(retry_failed=retry_failed)
@@ -53,20 +60,46 @@ def run(
             if evaluation.key not in finished:
                 pending[evaluation.condition][evaluation.key] = evaluation.contender
     total = sum(map(len, pending.values()))
-    tasks = (
-        delayed(_run_condition)(
-            condition,
-            _fits_together(contenders),
-            dataset_loader(condition.dataset) if data is None else lambda: data,
-            store.path,
-        )
+    works: list[Work] = [
+        (condition, _fits_together(contenders), dataset_loader(condition.dataset) if data is None else _Given(data))
         for condition, contenders in pending.items()
-    )
+    ]
     done = 0
-    for condition, count in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(tasks):
+    for condition, count in _in_processes(works, store, n_jobs) if executor is None else _on(executor, works, store):
         done += count
         progress(done, total, str(condition))
     return total
+
+
+def _in_processes(works: list[Work], store: Store, n_jobs: int) -> Iterator[tuple[Condition, int]]:
+    """Processes of this machine write their results themselves, each as soon as it is there."""
+    tasks = (delayed(_evaluate_and_record)(*work, store.path) for work in works)
+    yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered")(tasks)
+
+
+def _on(executor: Executor, works: list[Work], store: Store) -> Iterator[tuple[Condition, int]]:
+    """Workers of an executor may be on other machines, which cannot reach the store."""
+    futures = [executor.submit(_evaluate, *work) for work in works]
+    try:
+        with _quiet():
+            for future in as_completed(futures):
+                results = future.result()
+                for key, evaluation, result in results:
+                    store.record(evaluation, result, key)
+                yield results[0][1].condition, len(results)
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+@dataclass(frozen=True)
+class _Given:
+    """Loads a dataset that is there already."""
+
+    data: Dataset
+
+    def __call__(self) -> Dataset:
+        return self.data
 
 
 def _fits_together(contenders: dict[str, Contender]) -> list[tuple[str, Contender]]:
@@ -77,16 +110,38 @@ def _fits_together(contenders: dict[str, Contender]) -> list[tuple[str, Contende
     return [pair for pairs in by_fit.values() for pair in pairs]
 
 
-def _run_condition(
+def _evaluate_and_record(
     condition: Condition, contenders: list[tuple[str, Contender]], loader: Callable[[], Dataset], path: Path
 ) -> tuple[Condition, int]:
-    """Every contender under one condition, on the same mask; each result is written as soon as it is there."""
-    store, bench = Store(path), _Bench(condition, loader)
-    with one_thread(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # convergence is on record
-        for key, contender in contenders:
-            store.record(Evaluation(condition, contender), bench.evaluate(contender), key)
+    store = Store(path)
+    for key, evaluation, result in _results(condition, contenders, loader):
+        store.record(evaluation, result, key)
     return condition, len(contenders)
+
+
+def _evaluate(*work: Any) -> list[tuple[str, Evaluation, Result]]:
+    return list(_results(*work))
+
+
+def _results(
+    condition: Condition, contenders: list[tuple[str, Contender]], loader: Callable[[], Dataset]
+) -> Iterator[tuple[str, Evaluation, Result]]:
+    """Every contender under one condition, on the same mask."""
+    bench = _Bench(condition, loader)
+    with one_thread(), _quiet():
+        for key, contender in contenders:
+            yield key, Evaluation(condition, contender), bench.evaluate(contender)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without warnings: convergence is on record. Filters belong to the process, so only its main thread sets them."""
+    if current_thread() is not main_thread():
+        yield
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 @dataclass(frozen=True)
