@@ -1,7 +1,6 @@
 """The graph against its definition, written with dense matrices."""
 
 import sys
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -97,7 +96,7 @@ class TestApproximateNeighbours:
 
     def test_many_rows_are_searched_approximately_unless_one_asks_otherwise(self, monkeypatch):
         monkeypatch.setattr("hidldl.graph.EXACT_UP_TO", 50)
-        monkeypatch.setattr("hidldl.graph.CANDIDATES", 1)
+        monkeypatch.setattr("hidldl.graph.FOUND", 0.3)
         X = np.random.default_rng(0).normal(size=(400, 30))
         with pytest.warns(UserWarning, match=r"found \d+% of the nearest neighbours"):
             assert nearest_neighbors(X, 2, "auto").recall < 0.9
@@ -106,18 +105,38 @@ class TestApproximateNeighbours:
         assert nearest_neighbors(X, 2, "auto").recall == 1
 
     def test_a_missing_package_is_named_with_the_other_way(self, monkeypatch):
-        monkeypatch.setitem(sys.modules, "pynndescent", None)
+        monkeypatch.setitem(sys.modules, "faiss", None)
         with pytest.raises(ImportError, match=r"hidldl\[ann\].*neighbor_search=\"exact\""):
             nearest_neighbors(np.eye(5), 2, "approximate")
 
-    def test_a_package_that_has_nowhere_to_keep_compiled_code_is_named_too(self, monkeypatch):
-        class Unloadable(ModuleType):
-            def __getattr__(self, name):
-                raise RuntimeError("cannot cache function 'search': no locator available")
+    def test_many_sparse_features_are_projected_and_distances_are_exact(self):
+        rng = np.random.default_rng(0)
+        topics = sparse.random_array((40, 3000), density=0.02, rng=rng, format="csr")
+        words = sparse.random_array((300, 3000), density=0.001, rng=rng, format="csr")
+        X = (sparse.csr_array(rng.dirichlet(np.full(40, 0.1), 300)) @ topics + 0.1 * words).tocsr()
+        found = nearest_neighbors(X, 5, "approximate")
+        assert found.recall > 0.9
+        whole = X.toarray()
+        assert np.allclose(found.distances, np.linalg.norm(whole[:, None] - whole[found.indices], axis=2))
 
-        monkeypatch.setitem(sys.modules, "pynndescent", Unloadable("pynndescent"))
-        with pytest.raises(ImportError, match=r"NUMBA_CACHE_DIR.*neighbor_search=\"exact\""):
-            nearest_neighbors(np.eye(5), 2, "approximate")
+    @pytest.mark.parametrize("n_rows", [2, 3, 7])
+    def test_a_few_rows_are_enough(self, n_rows):
+        X = np.arange(n_rows, dtype=float)[:, None]
+        assert nearest_neighbors(X, 1, "approximate").recall == 1
+
+    def test_threads_change_nothing(self):
+        faiss = pytest.importorskip("faiss")
+        X = np.random.default_rng(0).normal(size=(3000, 12))
+        before = faiss.omp_get_max_threads()
+        try:
+            found = []
+            for threads in (1, 2, 3):
+                faiss.omp_set_num_threads(threads)
+                found.append(nearest_neighbors(X, 5, "approximate").indices)
+        finally:
+            faiss.omp_set_num_threads(before)
+        assert np.array_equal(found[0], found[1])
+        assert np.array_equal(found[0], found[2])
 
 
 def test_an_order_for_locality_moves_rows_and_columns_alike():

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import laplacian, reverse_cuthill_mckee
 from sklearn.neighbors import NearestNeighbors
+from sklearn.random_projection import SparseRandomProjection
 
 from hidldl.arrays import FloatArray, IntArray
 from hidldl.errors import warn_user
@@ -16,6 +17,12 @@ EXACT_UP_TO = 100_000
 """Rows up to which "auto" searches exactly. An exact search takes time with the square of the rows."""
 CANDIDATES = 2
 """An approximate search looks for this many times as many neighbours as are needed, and keeps the nearest."""
+CELLS_PER_ROOT, ROWS_PER_CELL = 2, 64
+"""An approximate search divides rows into this many times the root of their number; these rows of each suffice."""
+SAMPLE_ROWS, FOUND = 500, 0.97
+"""As many cells are visited as hold this share of the true neighbours of a sample of rows."""
+PROJECTED_FEATURES, MORE_CANDIDATES = 256, 8
+"""Sparse features beyond these are projected for the search, which then needs more candidates."""
 RECALL_ROWS = 200
 """Rows whose neighbours are also searched exactly, to measure the recall of an approximate search."""
 LOW_RECALL = 0.9
@@ -85,41 +92,70 @@ def resolved_search(search: Search, n_rows: int) -> Search:
     return "approximate" if n_rows > EXACT_UP_TO else "exact"
 
 
-def _distances(X: FloatArray, indices: IntArray) -> FloatArray:
-    columns = [np.linalg.norm(X - X[indices[:, k]], axis=1) for k in range(indices.shape[1])]
-    return np.stack(columns, axis=1)
+def _distances(X: Any, indices: IntArray) -> FloatArray:
+    norm = sparse.linalg.norm if sparse.issparse(X) else np.linalg.norm
+    return np.stack([norm(X - X[indices[:, k]], axis=1) for k in range(indices.shape[1])], axis=1)
 
 
 def _approximate_neighbors(X: Any, n_neighbors: int, explicit: bool) -> Neighbors:
-    try:
-        from pynndescent import NNDescent
-    except ImportError as error:
-        size = "" if explicit else f", the default for X with more than {EXACT_UP_TO:,} rows,"
-        raise ImportError(
-            f"The approximate search for neighbours{size} needs pynndescent: install it with "
-            "pip install 'hidldl[ann]', or choose neighbor_search=\"exact\", which takes longer."
-        ) from error
-    except RuntimeError as error:
-        raise ImportError(
-            f"pynndescent cannot be loaded: {error}. Set NUMBA_CACHE_DIR to a folder of yours that can be written, or "
-            'choose neighbor_search="exact", which takes longer.'
-        ) from error
+    """The nearest rows in the nearest cells; cells are those of k-means. Threads do not change what is found."""
+    faiss = _load_faiss(explicit)
     n_rows = X.shape[0]
-    n_candidates = min(CANDIDATES * n_neighbors + 1, n_rows - 1)
-    # NNDescent computes in single precision, whose range is small.
-    scale = np.abs(X).max() or 1.0
-    # One thread and one seed: the result must depend on neither the machine nor the caller.
-    indices, distances = NNDescent(X / scale, n_neighbors=n_candidates, random_state=0, n_jobs=1).neighbor_graph
-    distances = scale * distances.astype(np.float64) if sparse.issparse(X) else _distances(X, indices)
+    points, is_projected = _points(X)
+    cells = faiss.IndexIVFFlat(faiss.IndexFlatL2(points.shape[1]), points.shape[1], _n_cells(n_rows))
+    cells.cp.niter, cells.cp.min_points_per_centroid, cells.cp.max_points_per_centroid = 10, 1, ROWS_PER_CELL
+    cells.train(points)
+    cells.add(points)
+    n_candidates = min((MORE_CANDIDATES if is_projected else CANDIDATES) * n_neighbors + 1, n_rows)
+    cells.nprobe = _n_visited(faiss, cells, points, n_candidates)
+    indices = cells.search(points, n_candidates)[1]
     own = np.arange(n_rows)[:, None]
-    missing = indices < 0  # no neighbour was found: an edge to itself, without weight
-    indices = np.where(missing, own, indices)
+    indices = np.where(indices < 0, own, indices)  # none was found: an edge to itself, without weight
+    distances = _distances(X, indices)
     distances[indices == own] = np.inf
     nearest = np.argsort(distances, axis=1, kind="stable")[:, :n_neighbors]
     distances, indices = (np.take_along_axis(table, nearest, axis=1) for table in (distances, indices))
     recall = _recall(X, distances)
     warn_of_low_recall(recall)
     return Neighbors(distances, indices, recall)
+
+
+def _load_faiss(explicit: bool) -> Any:
+    try:
+        import faiss
+    except ImportError as error:
+        size = "" if explicit else f", the default for X with more than {EXACT_UP_TO:,} rows,"
+        raise ImportError(
+            f"The approximate search for neighbours{size} needs faiss: install it with "
+            "pip install 'hidldl[ann]', or choose neighbor_search=\"exact\", which takes longer."
+        ) from error
+    return faiss
+
+
+def _n_cells(n_rows: int) -> int:
+    return max(min(int(CELLS_PER_ROOT * np.sqrt(n_rows)), n_rows), 1)
+
+
+def _points(X: Any) -> tuple[FloatArray, bool]:
+    """The rows in single precision, whose range is small, and whether they are a projection."""
+    scale = float(np.abs(X).max()) or 1.0
+    if not sparse.issparse(X):
+        return np.ascontiguousarray(X / scale, dtype=np.float32), False
+    if X.shape[1] <= PROJECTED_FEATURES:
+        return (X / scale).astype(np.float32).toarray(), False
+    projection = SparseRandomProjection(PROJECTED_FEATURES, dense_output=True, random_state=0)
+    return np.ascontiguousarray(projection.fit_transform(X / scale), dtype=np.float32), True
+
+
+def _n_visited(faiss: Any, cells: Any, points: FloatArray, n_neighbors: int) -> int:
+    """How many cells to visit, from rows that are compared with all others."""
+    sample = np.random.default_rng(1).choice(len(points), min(SAMPLE_ROWS, len(points)), replace=False)
+    nearest = faiss.knn(points[sample], points, n_neighbors)[1]
+    cell_of = cells.quantizer.search(points, 1)[1][:, 0]
+    visits = cells.quantizer.search(points[sample], cells.nlist)[1]
+    turn_of_cell = np.argsort(visits, axis=1)
+    turns = np.take_along_axis(turn_of_cell, cell_of[nearest], axis=1)
+    return int(np.quantile(turns, FOUND)) + 1
 
 
 def warn_of_low_recall(recall: float) -> None:
