@@ -169,9 +169,10 @@ def test_both_measures_of_the_game_count_alike(game):
 
 
 def test_rows_with_more_votes_are_followed_more_closely_in_the_game(game):
-    (model, _), *_ = game._models(Choice(nu=64.0), map)
-    features = game.kernel(Choice()).features[:20]
-    shares, observed = game.shares[:20], game.observed[:20]
+    (model, fold), *_ = game._models(Choice(nu=64.0), map)
+    features = game.kernel(Choice()).held_out(fold, Choice().ridge)[:20]
+    here = np.flatnonzero(game.folds == fold)[:20]
+    shares, observed = game.shares[here], game.observed[here]
     gaps = []
     for weight in (0.1, 1.0, 10.0):
         rows = model.prior(features, shares, observed, np.full(20, weight))
@@ -197,8 +198,8 @@ def labels_of(features):
 
 @pytest.mark.parametrize("zeros", [True, False])
 def test_draws_of_a_row_of_which_nothing_is_known_follow_its_prior(game, zeros):
-    (model, _), *_ = game._models(Choice(nu=1024.0), map)
-    features = game.kernel(Choice()).features[:4]
+    (model, fold), *_ = game._models(Choice(nu=1024.0), map)
+    features = game.kernel(Choice()).held_out(fold, Choice().ridge)[:4]
     rows = model.prior(features, *labels_of(features))
     model.condition(rows)
     rng = np.random.default_rng(0)
@@ -214,8 +215,8 @@ def test_draws_of_a_row_of_which_nothing_is_known_follow_its_prior(game, zeros):
 
 def test_a_new_rows_prior_is_wider_by_the_uncertainty_of_its_mean(game):
     (model, fold), *_ = game._models(Choice(), map)
-    features = game.kernel(Choice()).features
-    known, far = features[game.folds != fold], 30 * features[:5]
+    known = game.kernel(Choice()).fitted(fold, Choice().ridge)
+    far = 30 * known[:5]
     near_scale, far_scale = (model.prior(rows, *labels_of(rows)).scale for rows in (known, far))
     assert (near_scale > 1).all()
     assert far_scale.min() > near_scale.max()

@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 
-from hidldl.recovery.kernelmean import Landmarks, Ridge
+from hidldl.recovery.kernelmean import Landmarks, PrincipalRidge, Ridge, principal_components
 
 
 @pytest.fixture(name="X")
@@ -65,3 +65,19 @@ def test_ridge_is_ridge_regression_with_an_intercept(X):
     fitted = y.mean(axis=0) + centred @ ridge.coefficients(centred.T @ y)
     assert np.allclose(fitted, hat @ y)
     assert np.allclose(ridge.leverage(features), np.diag(hat))
+
+
+def test_a_regression_on_principal_components_is_that_on_the_features():
+    rng = np.random.default_rng(0)
+    features, targets = rng.normal(size=(40, 6)) @ rng.normal(size=(6, 6)) + 3, rng.normal(size=(30, 2))
+    rows = np.arange(40) < 30
+    components, variances = principal_components(features, rows)
+    plain, principal = Ridge.of(features[rows], 0.7), PrincipalRidge.of_variances(variances, 30, 0.7)
+    assert np.allclose(components[rows].T @ components[rows], np.diag(variances))
+    assert np.allclose(principal.leverage(components), plain.leverage(features))
+    coef, by_components = (
+        regression.coefficients(regression.centred(part[rows]).T @ (targets - targets.mean(axis=0)))
+        for regression, part in ((plain, features), (principal, components))
+    )
+    assert np.allclose(plain.centred(features) @ coef, principal.centred(components) @ by_components)
+    assert principal.squared_size(by_components) == pytest.approx(plain.squared_size(coef))

@@ -252,7 +252,7 @@ class Rounds:
         formula would amplify errors of the start.
         """
         n_labels = self.shares.shape[1]
-        fitted = estimates.intercept + (self.features[block] - self.regression.center) @ estimates.coef
+        fitted = estimates.intercept + self.regression.centred(self.features[block]) @ estimates.coef
         fitted -= self.leverage[block, None] * self.residuals[block]
         mean, kinds = np.ascontiguousarray(fitted[:, :n_labels]), estimates.kinds(fitted[:, n_labels:])
         shares, observed, presence = self.shares[block], self.observed[block], self.presence[block]
@@ -284,7 +284,7 @@ class Rounds:
             evidence = evidence + of_mask
         target = np.hstack([rows.mean + moments.residuals.sum(axis=0), moments.kinds])
         self.residuals[block] = target - np.hstack([rows.mean, prior_kinds])
-        products = (self.features[block] - self.regression.center).T @ target
+        products = self.regression.centred(self.features[block]).T @ target
         residuals = moments.residuals.sum(axis=1)
         return Sums(moments.scatter, residuals, target.sum(axis=0), products, float(evidence.sum()), moments.mask)
 
@@ -318,7 +318,7 @@ class Rounds:
         variance = np.trace(after.covariance) / (n_labels - 1) + resolution
         difference = (after.coef - before.coef)[:, :n_labels]
         squared = ((after.intercept - before.intercept)[:n_labels] ** 2).mean()
-        squared += np.sum(difference * (self.regression.gram @ difference)) / (len(self.shares) * n_labels)
+        squared += self.regression.squared_size(difference) / (len(self.shares) * n_labels)
         of_offsets = share @ ((after.offsets - before.offsets) ** 2).mean(axis=1)
         of_S, size_of_S = (
             np.sqrt(share @ (S**2).sum(axis=(1, 2)))

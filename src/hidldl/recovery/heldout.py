@@ -15,7 +15,7 @@ import numpy as np
 from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.parallel import Mapper
 from hidldl.recovery.fitting import Fit, fit_hiding, fit_latent_model
-from hidldl.recovery.kernelmean import KernelMap, Landmarks, Ridge
+from hidldl.recovery.kernelmean import KernelMap, Landmarks, PrincipalRidge, principal_components
 from hidldl.recovery.latent import LatentModel, Rows
 from hidldl.recovery.posterior import Draws, draw_lost_share, mean_rows, quantiles
 from hidldl.recovery.scatter import has_zeros
@@ -36,6 +36,10 @@ WORK = 1_000_000
 ROWS_OF_MANY, CELLS = (500, 1000), 70_000
 """The same with many labels, of which each tells something: as many rows as have about so many cells."""
 FOLDS_OF_MANY, DRAWS_OF_MANY, ROUNDS_OF_MANY = 2, 32, 15
+MOST_KERNELS = 3
+"""Kernels whose components are kept: a search returns to few."""
+NEGLIGIBLE = 0.01
+"""Degrees of freedom of a regression that may be left out, in all."""
 PLAY_WEIGHTS = (0.5, 2.0)
 """Least and most that a row counts by its number of labels."""
 LEVEL = 0.9
@@ -185,7 +189,7 @@ class HeldOutGame:
         def fit(fold: int) -> Fit:
             others = self.folds != fold
             fitted = fit_latent_model(
-                kernel.features[others],
+                kernel.fitted(fold, choice.ridge),
                 self.shares[others],
                 self.observed[others],
                 choice.parameters(self.shares.shape[1]),
@@ -209,7 +213,7 @@ class HeldOutGame:
     ) -> Iterator[tuple[Rows, BoolArray, IntArray]]:
         """The fold's rows under each mask: their posterior, their mask before, and their positions."""
         held_out = np.flatnonzero(self.folds == fold)
-        features = self.kernel(choice).features[held_out]
+        features = self.kernel(choice).held_out(fold, choice.ridge)
         prior = model.prior(features, self.shares[held_out], self.observed[held_out], self.row_weights[held_out])
         prior.presence = self.presence[held_out]
         for mask in masks:
@@ -229,24 +233,41 @@ class HeldOutGame:
                 landmarks = Landmarks.choose(self.X, choice.n_landmarks, choice.standardize, rng)
                 self._landmarks[of_landmarks] = (landmarks, landmarks.squared_distances(self.X))
             landmarks, squared = self._landmarks[of_landmarks]
+            while len(self._kernels) >= MOST_KERNELS:
+                del self._kernels[next(iter(self._kernels))]
             self._kernels[key] = _Kernel(landmarks.with_width(choice.width), squared, self.folds, self.n_folds)
         return self._kernels[key]
 
 
 class _Kernel:
-    """The features of one kernel for all rows that play, and their scatter without each fold."""
+    """The features of one kernel for all rows that play, and their principal components without each fold.
+
+    Components serve every ridge: one that is small against it hardly moves, and is left out.
+    """
 
     def __init__(self, kernel_map: KernelMap, squared: FloatArray, folds: IntArray, n_folds: int) -> None:
         self.features = kernel_map.from_distances(squared)
-        self._scatter = []
-        for fold in range(n_folds):
-            others = self.features[folds != fold]
-            center = others.mean(axis=0)
-            self._scatter.append((center, (others - center).T @ (others - center), len(others)))
+        self._folds, self._parts = folds, [principal_components(self.features, folds != k) for k in range(n_folds)]
 
-    def regression(self, fold: int, penalty: float) -> Ridge:
-        center, gram, n_rows = self._scatter[fold]
-        return Ridge.from_gram(center, gram, n_rows, penalty)
+    def _n_components(self, fold: int, penalty: float) -> int:
+        variances = self._parts[fold][1]
+        without = np.append(variances[::-1].cumsum()[::-1], 0)
+        return int((without > NEGLIGIBLE * penalty).sum())
+
+    def fitted(self, fold: int, penalty: float) -> FloatArray:
+        """The components of the rows of the other folds."""
+        components = self._parts[fold][0]
+        return components[self._folds != fold, : self._n_components(fold, penalty)]
+
+    def held_out(self, fold: int, penalty: float) -> FloatArray:
+        """The components of the rows of a fold."""
+        components = self._parts[fold][0]
+        return components[self._folds == fold, : self._n_components(fold, penalty)]
+
+    def regression(self, fold: int, penalty: float) -> PrincipalRidge:
+        """For the rows of the other folds."""
+        variances = self._parts[fold][1][: self._n_components(fold, penalty)]
+        return PrincipalRidge.of_variances(variances, int((self._folds != fold).sum()), penalty)
 
 
 def _no_progress(n_played: int) -> None:

@@ -14,7 +14,7 @@ from scipy.linalg import cho_solve, solve_triangular
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from hidldl.arrays import FloatArray
+from hidldl.arrays import BoolArray, FloatArray
 from hidldl.parallel import row_blocks
 
 SMALLEST_EIGENVALUE = 1e-8
@@ -119,6 +119,14 @@ class Ridge:
         """The regression for rows of which only the mean and the scatter are known."""
         return cls(center, gram, np.linalg.cholesky(gram + penalty * np.eye(len(gram))), n_rows)
 
+    def centred(self, features: FloatArray) -> FloatArray:
+        """The features minus their means."""
+        return features - self.center
+
+    def squared_size(self, coef: FloatArray) -> float:
+        """The sum of squares of what these coefficients add to the rows."""
+        return float(np.sum(coef * (self.gram @ coef)))
+
     def coefficients(self, products: FloatArray) -> FloatArray:
         """The coefficients, from the products of the centred features and the targets."""
         return np.asarray(cho_solve((self.factor, True), products)) if products.size else products
@@ -127,9 +135,39 @@ class Ridge:
         """How much a row's prediction would move with its own target: the hat matrix's diagonal for known rows."""
         out = np.full(len(features), 1 / self.n_rows)
         for block in row_blocks(len(features) if features.size else 0):
-            whitened = solve_triangular(self.factor, (features[block] - self.center).T, lower=True)
+            whitened = solve_triangular(self.factor, self.centred(features[block]).T, lower=True)
             out[block] += (whitened**2).sum(axis=0)
         return out
+
+
+class PrincipalRidge(Ridge):
+    """The same on principal components, which are centred and uncorrelated, so that nothing has to be solved."""
+
+    @classmethod
+    def of_variances(cls, variances: FloatArray, n_rows: int, penalty: float) -> "PrincipalRidge":
+        """From the sums of squares of the components."""
+        roots = np.sqrt(variances + penalty)
+        return cls(np.zeros(len(variances)), np.diag(variances), np.diag(roots), n_rows)
+
+    def centred(self, features: FloatArray) -> FloatArray:
+        return features
+
+    def squared_size(self, coef: FloatArray) -> float:
+        return float(self.gram.diagonal() @ (coef**2).sum(axis=1))
+
+    def coefficients(self, products: FloatArray) -> FloatArray:
+        return products / self.factor.diagonal()[:, None] ** 2
+
+    def leverage(self, features: FloatArray) -> FloatArray:
+        return 1 / self.n_rows + (features / self.factor.diagonal()) ** 2 @ np.ones(features.shape[1])
+
+
+def principal_components(features: FloatArray, rows: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """All rows in the principal components of some of them, the largest first, and the sums of squares over those."""
+    center = features[rows].mean(axis=0)
+    centred = features - center
+    variances, directions = np.linalg.eigh(centred[rows].T @ centred[rows])
+    return centred @ directions[:, ::-1], np.maximum(variances[::-1], 0)
 
 
 def _center_and_deviation(X: Any) -> tuple[FloatArray, FloatArray]:

@@ -118,7 +118,7 @@ class ZeroGame:
         game, kernel = self.game, self.game.kernel(candidate.choice)
         others, here = game.folds != fold, np.flatnonzero(game.folds == fold)
         fit = candidate.fit(
-            kernel.features[others],
+            kernel.fitted(fold, candidate.choice.ridge),
             game.shares[others],
             game.observed[others],
             self.unknown[others],
@@ -128,7 +128,8 @@ class ZeroGame:
             row_weights=game.row_weights[others],
             regression=kernel.regression(fold, candidate.choice.ridge),
         )
-        prior = fit.model.prior(kernel.features[here], game.shares[here], game.observed[here], game.row_weights[here])
+        features = kernel.held_out(fold, candidate.choice.ridge)
+        prior = fit.model.prior(features, game.shares[here], game.observed[here], game.row_weights[here])
         rng = np.random.default_rng([self.seed, fold])
         return np.mean([pattern_losses(fit.model, prior, self.unknown[here], rng) for _ in range(N_CELLS)], axis=0)
 
