@@ -1,7 +1,8 @@
 """How well BayesHidLDL recovers tables without a mask: nobody says which zeros are hidden.
 
     HIDLDL_DATA=folder python benchmarks/unaware.py recovery [--masks 3] [--jobs 2] [--write docs/results]
-    HIDLDL_DATA=folder python benchmarks/unaware.py mechanisms | audit | generated [--masks 2] [--write docs/results]
+    HIDLDL_DATA=folder python benchmarks/unaware.py mechanisms [--rows 400] [--masks 1] [--write docs/results]
+    HIDLDL_DATA=folder python benchmarks/unaware.py audit | generated [--masks 2] [--write docs/results]
 
 "recovery" hides labels by chance, forgets the mask, and compares with the same method that is given it, and with the
 one that takes every zero for hidden. "mechanisms" hides in other ways than by chance. "audit" tells the mask of some
@@ -56,23 +57,25 @@ def recover_table(name: str, rate: float, seed: int) -> dict[str, Any]:
     return {"dataset": name, "hidden": f"{rate:.0%}", **compared(X, D, D_obs, observed, seed)}
 
 
-def table_of(name: str) -> tuple[FloatArray, FloatArray]:
+def table_of(name: str, most_rows: int = MOST_ROWS) -> tuple[FloatArray, FloatArray]:
     """Features and complete distributions of some rows."""
     data = load_dataset(name)
-    at = np.random.default_rng(0).permutation(len(data.features))[:MOST_ROWS]
+    at = np.random.default_rng(0).permutation(len(data.features))[:most_rows]
     return np.asarray(data.features)[at], np.asarray(data.distributions, dtype=float)[at]
 
 
 def mechanisms(arguments: argparse.Namespace) -> dict[str, str]:
     names = arguments.datasets or ("Emotion6", "SBU3DFE")
-    tasks = [(*how, name, seed) for how in MECHANISMS for name in names for seed in range(arguments.masks)]
+    tasks = [
+        (*how, name, arguments.rows, seed) for how in MECHANISMS for name in names for seed in range(arguments.masks)
+    ]
     rows = pd.DataFrame(in_parallel(hide_by, tasks, arguments.jobs))
     means = rows.groupby(["mechanism", "dataset"], sort=False).mean(numeric_only=True)
     return {"unaware_mechanisms.md": as_markdown(_named(means), "mechanism, dataset")}
 
 
-def hide_by(mechanism: str, slope: float, name: str, seed: int) -> dict[str, Any]:
-    X, D = table_of(name)
+def hide_by(mechanism: str, slope: float, name: str, most_rows: int, seed: int) -> dict[str, Any]:
+    X, D = table_of(name, most_rows)
     more: dict[str, Any] = {"features": X} if mechanism == "feature" else {}
     more |= {"mechanism": mechanism, "slope": slope}
     D_obs, observed = hide_labels(D, 0.5, seed, **more)
@@ -139,6 +142,8 @@ def compared(X: FloatArray, D: FloatArray, D_obs: FloatArray, observed: BoolArra
     }
     return errors | {
         "unknown / known": errors["mask unknown"] / errors["mask known"],
+        "slope if known": known.hiding_slope_,
+        "slope if unknown": model.hiding_slope_,
         "rate": 1 - observed.mean(),
         "rate found": float(np.mean(model.hidden_rate_)),
         "AUC": area(D[unknown] > 0, model.hidden_probability_[unknown]),
@@ -179,6 +184,7 @@ def main() -> None:
     parser.add_argument("part", choices=list(parts))
     parser.add_argument("--datasets", nargs="*", help="only these")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--rows", type=int, default=MOST_ROWS, help="rows of each table, for mechanisms")
     parser.add_argument("--masks", type=int, default=3, help="masks per table")
     parser.add_argument("--write", type=Path, help="also write the tables into this folder")
     arguments = parser.parse_args()

@@ -8,7 +8,8 @@ from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
 from hidldl import BayesHidLDL, hide_labels
-from hidldl.recovery.fitting import fit_hiding, fit_latent_model
+from hidldl.recovery.fitting import fit_latent_model
+from hidldl.recovery.fittinghiding import fit_hiding
 from hidldl.recovery.hidingcurve import HidingCurve, evidence_of_label_rates, evidence_of_slope
 from hidldl.recovery.latent import Parameters
 
@@ -202,7 +203,7 @@ def test_labels_that_are_hidden_alike_have_no_slope(n_components):
 
 
 def test_a_curve_that_is_not_kept_leaves_no_trace(monkeypatch):
-    monkeypatch.setattr("hidldl.recovery.fitting.SMALLEST_STEEPNESS", {False: 100.0, True: 100.0})
+    monkeypatch.setattr("hidldl.recovery.fittinghiding.SMALLEST_STEEPNESS", {False: 100.0, True: 100.0})
     X, _, D_obs, observed, _ = hidden_by_degree(300, 1.0)
     alike, refused = (
         BayesHidLDL(**GIVEN, n_components=1, hiding=hiding, random_state=0).fit(X, D_obs, observed)

@@ -9,6 +9,7 @@ from hidldl import BayesHidLDL, hide_labels, load_model, save_model, score
 from hidldl.recovery.lostvotes import (
     MOST_VOTES,
     VoteSums,
+    are_votes,
     chances_of_votes,
     count_votes,
     explains_votes,
@@ -24,6 +25,16 @@ def votes(n_rows=400, n_labels=6, n_votes=10, seed=0):
     X = rng.standard_normal((n_rows, 4))
     z = 1.5 * X @ rng.standard_normal((4, n_labels)) + 0.3 * rng.standard_normal((n_rows, n_labels))
     return X, np.array([rng.multinomial(n_votes, p) / n_votes for p in softmax(z, axis=1)])
+
+
+def test_shares_of_votes_are_told_from_others(table):
+    _, D, D_obs, _ = table
+    rng = np.random.default_rng(0)
+    several = rng.multinomial(rng.integers(5, 30, len(D)), np.full(6, 1 / 6)).astype(float)
+    assert are_votes(D_obs) and are_votes(several / several.sum(axis=1, keepdims=True))
+    smooth = rng.dirichlet(np.ones(6), len(D))
+    assert not are_votes(smooth)
+    assert not are_votes(hide_labels(smooth, 0.5, random_state=0)[0])
 
 
 @pytest.fixture(scope="module")

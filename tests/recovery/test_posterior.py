@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy.special import softmax
 
 from hidldl import hide_labels
-from hidldl.recovery.fitting import fit_hiding, fit_latent_model
+from hidldl.recovery.fitting import fit_latent_model
+from hidldl.recovery.fittinghiding import fit_hiding
 from hidldl.recovery.latent import Estimates, Parameters, Rows, draw_rows
 from hidldl.recovery.posterior import (
     Draws,

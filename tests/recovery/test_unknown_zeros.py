@@ -1,14 +1,18 @@
 """Zeros of which nobody knows whether they are hidden: chances, rates, probabilities, and users' journeys."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import softmax
+from scipy.special import expit, softmax
 
 from hidldl import BayesHidLDL, MeanFill, hide_labels, infer_observed, load_model, save_model, score
 from hidldl.recovery.fitting import fit_latent_model
+from hidldl.recovery.hidingcurve import HidingCurve
 from hidldl.recovery.latent import Parameters
 from hidldl.recovery.posterior import Draws, weighted_shares
+from hidldl.recovery.unknownzeros import _foretold_by_curve
 from hidldl.recovery.zerochances import chances_of_zero
 from hidldl.recovery.zerorates import ZeroRates
 
@@ -42,6 +46,20 @@ def without_true_zeros():
     rng = np.random.default_rng(1)
     X = rng.standard_normal((300, 3))
     return X, softmax(X @ rng.standard_normal((3, 5)) + 0.3 * rng.standard_normal((300, 5)), axis=1)
+
+
+@pytest.fixture(scope="module")
+def by_share():
+    """No true zeros, and small shares are overlooked more than large ones."""
+    X, D = without_true_zeros()
+    D_obs, observed = hide_labels(D, 0.5, random_state=0, mechanism="degree", slope=1.5)
+    return X, D, D_obs, observed
+
+
+@pytest.fixture(scope="module")
+def found(by_share):
+    X, _, D_obs, _ = by_share
+    return BayesHidLDL(zeros="unknown", **KNOWN).fit(X, D_obs)
 
 
 @pytest.fixture(scope="module")
@@ -267,6 +285,70 @@ class TestNewRows:
         model = BayesHidLDL(**KNOWN, nu=6.0).fit(X, D_obs, observed=observed)
         with pytest.raises(ValueError, match="is a zero that may be hidden or true"):
             model.predict(X, D_obs, observed=np.where(D_obs > 0, 1.0, np.nan))
+
+
+class TestHidingByShare:
+    """Small shares that are overlooked make the same pattern of zeros as small shares that come out as 0."""
+
+    @pytest.mark.parametrize("slope", [0.0, 1.5])
+    def test_foretells_zeros_by_the_shares_of_rows_without_the_cell(self, slope):
+        X, D = without_true_zeros()
+        observed = np.ones(D.shape, dtype=bool)
+        observed[:, 0] = False
+        shares = np.where(observed, D, 0) / (1 - D[:, :1])
+        fit = fit_latent_model(X, shares, observed, Parameters(1000.0, 1.0, 5.0), max_iter=60, tol=3e-3)
+        model, curve = fit.model, HidingCurve(2.0, slope, zeros=False)
+        by_curve = replace(model, estimates=replace(model.estimates, curve=curve))
+        foretold = _foretold_by_curve(by_curve, fit.rows, np.zeros(len(X), dtype=int))
+        draws = Draws.paired(np.random.default_rng(0), len(X), 2000, 5)
+        rows, _ = model.draw(fit.rows, draws.normals, draws.noise)
+        # The other labels were handed in, and that says something about the first one too.
+        handed_in = expit(2.0 + slope * np.log(rows.transpose(0, 2, 1) + 0.01))
+        weights = handed_in[:, :, 1:].prod(axis=2) / (1 - (1 - handed_in).prod(axis=2))
+        expected = (weights * (1 - handed_in[:, :, 0])).sum(axis=1) / weights.sum(axis=1)
+        assert np.abs(foretold - expected).max() < 0.05
+
+    def test_is_found_without_a_mask(self, by_share, found):
+        X, D, D_obs, observed = by_share
+        alike = BayesHidLDL(zeros="unknown", hiding="uniform", **KNOWN).fit(X, D_obs)
+        known = BayesHidLDL(**KNOWN).fit(X, D_obs, observed=observed)
+        errors = [score(D, model.distributions_)["chebyshev"] for model in (found, alike, known)]
+        assert errors[0] < 0.7 * errors[1]
+        assert errors[0] < 1.05 * errors[2]
+        assert found.hiding_slope_ == pytest.approx(1.5 / np.log(D + 0.01).std(), rel=0.25)
+        assert found.hiding_slope_error_ > 0
+        assert alike.hiding_slope_ == 0
+        assert (found.hidden_probability_[~observed] == 1).all()
+
+    def test_is_kept_for_new_rows_and_in_files(self, by_share, found, tmp_path):
+        X, D, D_obs, _ = by_share
+        assert np.abs(found.predict(X, D_obs) - found.distributions_).mean() < 0.02
+        assert np.array_equal(found.predict_hidden(X, D_obs), found.hidden_probability_)
+        save_model(tmp_path / "model.npz", found)
+        loaded, _ = load_model(tmp_path / "model.npz")
+        assert np.array_equal(loaded.predict(X, D_obs), found.predict(X, D_obs))
+        low, high, *_ = found.intervals(0.9)
+        hidden = D_obs == 0
+        assert ((low <= D) & (high >= D))[hidden].mean() > 0.65
+        assert np.allclose(found.sample(2, random_state=0).sum(axis=2), 1)
+
+    def test_is_not_found_where_labels_are_hidden_alike(self, unaware):
+        X, D = without_true_zeros()
+        D_obs, _ = hide_labels(D, 0.5, random_state=0)
+        alike, found = (
+            BayesHidLDL(zeros="unknown", hiding=hiding, **KNOWN, nu=1000.0).fit(X, D_obs)
+            for hiding in ("uniform", "auto")
+        )
+        assert found.hiding_slope_ == unaware.hiding_slope_ == 0
+        assert np.array_equal(found.distributions_, alike.distributions_)
+
+    def test_is_not_asked_for_where_rates_or_masks_are_known(self, by_share):
+        X, _, D_obs, observed = by_share
+        mask = np.where(D_obs > 0, 1.0, np.nan)
+        mask[:50] = observed[:50]
+        for rate, given in ((0.5, None), ("auto", mask)):
+            model = BayesHidLDL(zeros="unknown", **KNOWN, nu=1000.0, hidden_rate=rate).fit(X, D_obs, observed=given)
+            assert model.hiding_slope_ == 0
 
 
 class TestUncertainty:

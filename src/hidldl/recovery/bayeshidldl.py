@@ -17,7 +17,8 @@ from hidldl.parallel import Mapper, threads
 from hidldl.progress import Verbose, shown
 from hidldl.randomness import RandomState, random_generator
 from hidldl.recovery.acts import ACTS
-from hidldl.recovery.fitting import Fit, fit_hiding, fit_latent_model
+from hidldl.recovery.fitting import Fit, fit_latent_model
+from hidldl.recovery.fittinghiding import fit_hiding
 from hidldl.recovery.heldout import HeldOutGame
 from hidldl.recovery.kernelmean import Landmarks
 from hidldl.recovery.lostvotes import count_votes
@@ -75,7 +76,8 @@ class BayesHidLDL(PosteriorRecoverer):
         How often labels are overlooked, if that is known; it is used where zeros are unknown.
     hiding : "auto", "uniform" or "degree"
         Whether small shares are overlooked more often: "uniform" takes all labels as hidden alike, "degree" fits a
-        curve, and "auto" does so if the masks clearly refute a flat one. Not used where zeros are unknown.
+        curve, and "auto" does so if the masks clearly refute a flat one. Where zeros are unknown there is a curve only
+        if hardly any of them is a true zero, and neither rates nor masks are known: else nothing tells the two apart.
     estimate : "mean", "relative", "chebyshev", "clark" or "canberra"
         "mean" is the posterior mean, good in every measure. A measure's name gives the rows with the smallest expected
         distance in that measure. "relative" is 0 where a true 0 is likely, which improves Clark and Canberra where the
@@ -246,7 +248,8 @@ class BayesHidLDL(PosteriorRecoverer):
             if zero_choice is not None and unknown is not None:
                 rates = self._known_rates(shares.shape[1])
                 n_votes = count_votes(shares) if self._votes is None else None
-                fit = zero_choice.fit(*table, unknown, rates, n_votes=n_votes, mapper=mapper, **how)
+                how |= {"n_votes": n_votes, "hiding": self._hiding_of_zeros(shares, unknown)}
+                fit = zero_choice.fit(*table, unknown, rates, mapper=mapper, **how)
             else:
                 fit = fit_latent_model(*table, self._choice.parameters(shares.shape[1]), mapper=mapper, **how)
                 if self.hiding != "uniform":
@@ -308,6 +311,11 @@ class BayesHidLDL(PosteriorRecoverer):
             raise ValueError(f"hidden_rate has {len(rates)} rates but D_obs has {n_labels} labels; give one for each.")
         return np.broadcast_to(rates.astype(np.float64), n_labels)
 
+    def _hiding_of_zeros(self, shares: FloatArray, unknown: BoolArray) -> str:
+        """Whether shares may decide which labels are hidden. Rates or masks that are known tell that otherwise."""
+        nothing_is_known = self._known_rates(shares.shape[1]) is None and np.array_equal(unknown, shares == 0)
+        return self.hiding if nothing_is_known else "uniform"
+
     def _choose(
         self,
         X: Any,
@@ -336,7 +344,7 @@ class BayesHidLDL(PosteriorRecoverer):
             with shown(self.verbose) as progress:
                 rates = self._known_rates(shares.shape[1])
                 zero_game = ZeroGame(self._game, unknown, rates, self._seed, mapper, progress)
-                zero_choice = zero_game.choose(self._choice, settings)
+                zero_choice = zero_game.choose(self._choice, settings, self._hiding_of_zeros(shares, unknown))
                 if zero_choice.finest is None:
                     self._choice = zero_choice.choice
                     settings |= {"nu": self._choice.nu}

@@ -17,12 +17,11 @@ from sklearn.cluster import KMeans
 from hidldl.arrays import BoolArray, FloatArray
 from hidldl.parallel import Mapper, one_thread, row_blocks
 from hidldl.recovery.covariances import centred, moments_of_log_ratios, positive, shrunk
-from hidldl.recovery.hidingcurve import HidingCurve, evidence_of_label_rates, evidence_of_slope, says_something
 from hidldl.recovery.kernelmean import Ridge
 from hidldl.recovery.latent import LOOSE, Estimates, LatentModel, Parameters, Rows, draw_rows, modes, work_blocks
 from hidldl.recovery.lowrank import FACTOR_LABELS, Factors
 from hidldl.recovery.posterior import Draws
-from hidldl.recovery.scatter import has_zeros, scattered_rows
+from hidldl.recovery.scatter import scattered_rows
 from hidldl.simplex import clip_and_close
 
 LONGEST_STRIDE = 8.0
@@ -32,11 +31,6 @@ COMMON_ROWS = 2.0
 """Rows per label with which the covariance of a kind leans on that of all kinds, and its offset on 0."""
 MASK_SEED, MASK_DRAWS = 7, 64
 """Draws per row behind the moments of rows whose mask says something about their shares."""
-MASK_ROUNDS = 25
-CLEAR_SLOPE = 4.0
-"""How many standard deviations a flat curve must be refuted by."""
-SMALLEST_STEEPNESS = {False: 0.15, True: 0.45}
-"""A flatter curve hides labels nearly uniformly, and no model is exact enough to tell, with exact zeros even less."""
 RAREST_KIND = 0.01
 """A kind that fewer rows are of says nothing to a reader, and is left out of the result."""
 CLUSTERED_ROWS = 10_000
@@ -121,30 +115,6 @@ def fit_latent_model(
     rows, evidence = rounds.posterior(model)
     evidences = np.array([*rounds.evidence[1:], evidence.mean()]) + rounds.entropy
     return Fit(model, rows, {"change": np.array(changes), "evidence": evidences}, converged, rounds)
-
-
-def fit_hiding(fit: Fit, *, tol: float, always: bool = False) -> Fit:
-    """The fit that also takes account of how shares decide what is handed in, if the masks say that they do."""
-    model, rounds = fit.model, fit.rounds
-    if not always and not says_something(rounds.observed):
-        return fit
-    zeros = has_zeros(rounds.shares, rounds.observed)
-    start = replace(model.estimates, curve=HidingCurve.flat(rounds.observed, zeros))
-    evidence = evidence_of_slope(rounds.sums(start).mask)
-    if not always and evidence < CLEAR_SLOPE:
-        return fit
-    # Labels with rates of their own, whatever their shares are, may explain the masks as well.
-    without, n_before = rounds.evidence[-1] + evidence_of_label_rates(rounds.observed), len(rounds.evidence)
-    current, changes, _ = climb(rounds, start, MASK_ROUNDS, tol)
-    is_flat = current.curve is None or current.curve.steepness < SMALLEST_STEEPNESS[zeros]
-    if not always and (is_flat or rounds.evidence[-1] < without):
-        return fit
-    model = replace(model, estimates=current)
-    rows, _ = rounds.posterior(model)
-    change = np.concatenate([fit.history["change"], changes])
-    evidences = np.array(rounds.evidence[n_before:]) + rounds.entropy
-    history = {"change": change, "evidence": np.concatenate([fit.history["evidence"], evidences])}
-    return Fit(model, rows, history, fit.converged, rounds)
 
 
 def climb(rounds: "Rounds", start: Estimates, max_iter: int, tol: float) -> tuple[Estimates, list[float], bool]:

@@ -14,7 +14,8 @@ import numpy as np
 
 from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.parallel import Mapper
-from hidldl.recovery.fitting import Fit, fit_hiding, fit_latent_model
+from hidldl.recovery.fitting import Fit, fit_latent_model
+from hidldl.recovery.fittinghiding import fit_hiding
 from hidldl.recovery.kernelmean import KernelMap, Landmarks, PrincipalRidge, principal_components
 from hidldl.recovery.latent import LatentModel, Rows
 from hidldl.recovery.posterior import Draws, draw_lost_share, mean_rows, quantiles

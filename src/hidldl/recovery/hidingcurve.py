@@ -75,6 +75,10 @@ class HidingCurve:
         """P(hidden) / P(handed in) of labels with these shares."""
         return np.exp(-self._logits(np.log(shares + SMALLEST_SHARE)))
 
+    def hidden(self, shares: FloatArray) -> FloatArray:
+        """P(hidden) of labels with these shares."""
+        return np.asarray(expit(-self._logits(np.log(shares + SMALLEST_SHARE))))
+
     def weigh(self, weights: FloatArray, D: FloatArray, shares: FloatArray, observed: BoolArray) -> WeightedRows:
         """Weigh draws of rows, (rows, m, draws), by the probability of which labels were handed in.
 

@@ -20,6 +20,7 @@ TOLERANCE = 1e-4
 """How far shares may be from those of votes: files have four decimals or more."""
 EXACT_ROWS, FEWEST_ROWS = 0.99, 50
 """Rows with two labels or more that must be shares of votes: such a part of them, and so many."""
+MOST_ROWS = 0.5
 COMMON, FEWEST_COMMON = 1e-3, 3
 """The votes of a complete row are the most that such a part of these rows has, and so many of them."""
 LEAST_CHANCE = 1e-12
@@ -35,6 +36,15 @@ def count_votes(shares: FloatArray) -> int | None:
         return None
     fewest = np.bincount(exact.argmax(axis=1) + 1)
     return int(np.flatnonzero(fewest >= max(FEWEST_COMMON, COMMON * len(exact))).max())
+
+
+def are_votes(shares: FloatArray) -> bool:
+    """Whether most rows are shares of a few votes, each row maybe of another number of them, or rounded.
+
+    Rows with one or two labels often are by chance.
+    """
+    has_several = (shares > 0).sum(axis=1) > 2
+    return bool(has_several.any() and _fits(shares[has_several], MOST_VOTES).any(axis=1).mean() > MOST_ROWS)
 
 
 def possible_votes(shares: FloatArray, n_votes: int) -> BoolArray:

@@ -10,15 +10,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from hidldl.arrays import BoolArray, FloatArray
+from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.parallel import Mapper, for_each
 from hidldl.recovery.fitting import Fit, Rounds, climb, fit_latent_model
 from hidldl.recovery.kernelmean import Ridge
 from hidldl.recovery.latent import LatentModel, Parameters, Rows, work_blocks
 from hidldl.recovery.lostvotes import VoteMeans, explains_votes, possible_votes
-from hidldl.recovery.posterior import weigh_votes
+from hidldl.recovery.posterior import Draws, weigh_votes, weighted_shares
 from hidldl.recovery.zerochances import chances_of_zero
-from hidldl.recovery.zerorates import ZeroRates
+from hidldl.recovery.zerorates import ZeroRates, log_losses
 from hidldl.selection import hide_again, renormalised
 
 EM_ROUNDS = 3
@@ -33,6 +33,7 @@ LEAST_MASS = 0.05
 """A row weighs at least so much of its votes, however much is taken for hidden."""
 LEAST_PRESENCE = 1e-6
 """What is less present than this is hidden."""
+PATTERN_SEED, PATTERN_DRAWS = 17, 128
 
 
 def fit_unknown_zeros(
@@ -152,7 +153,7 @@ def weigh_zeros(
 
 def settle(model: LatentModel, rows: Rows, unknown: BoolArray | None, mapper: Mapper = map) -> None:
     """The posterior of new rows and of their unknown zeros, if there are any."""
-    if model.estimates.zeros is None:
+    if model.estimates.zeros is None or model.estimates.curve is not None:
         model.condition(rows, mapper)
         return
     unknown = np.zeros_like(rows.observed) if unknown is None else unknown
@@ -210,5 +211,19 @@ def pattern_losses(model: LatentModel, prior: Rows, unknown: BoolArray, rng: np.
     can_play, cell = is_out.any(axis=1), is_out.argmax(axis=1)
     rows = prior.chosen(at, renormalised(prior.shares, left), prior.observed & left)
     settle(model, rows, unknown & left)
-    chances, _ = chances_of_zero(model.estimates, rows, zeros.exponents(rows.nu))
-    return np.where(can_play, zeros.losses(chances[at, cell], cell, unknown[at, cell]), 0)
+    if model.estimates.curve is None:
+        chances, _ = chances_of_zero(model.estimates, rows, zeros.exponents(rows.nu))
+        foretold = zeros.foretold(chances[at, cell], cell)
+    else:
+        foretold = _foretold_by_curve(model, rows, cell)
+    return np.where(can_play, log_losses(foretold, unknown[at, cell]), 0)
+
+
+def _foretold_by_curve(model: LatentModel, rows: Rows, cell: IntArray) -> FloatArray:
+    """How likely one cell of each row is hidden by its share. Draws that are weighed as if it were tell that too."""
+    curve = model.estimates.curve
+    assert curve is not None
+    rng = np.random.default_rng(PATTERN_SEED)
+    draws = Draws.shared(rng, PATTERN_DRAWS, rows.shares.shape[1])
+    D, weights = weighted_shares(model, rows, slice(None), draws, None, rng)
+    return 1 / (weights / curve.hidden(D[np.arange(len(cell)), cell])).sum(axis=1)

@@ -15,8 +15,10 @@ from hidldl.arrays import BoolArray, FloatArray
 from hidldl.parallel import Mapper
 from hidldl.progress import Progress
 from hidldl.recovery.fitting import Fit
+from hidldl.recovery.fittinghiding import fit_hiding_of_zeros
 from hidldl.recovery.heldout import HeldOutGame
 from hidldl.recovery.kernelmean import Ridge
+from hidldl.recovery.lostvotes import are_votes
 from hidldl.recovery.search import Choice
 from hidldl.recovery.unknownzeros import EM_ROUNDS, fit_unknown_zeros, pattern_losses
 from hidldl.recovery.zerorates import ZeroRates
@@ -44,6 +46,8 @@ class ZeroChoice:
     choice: Choice
     finest: float | None = None
     """1 / the smallest share, or None for votes, of which small shares come out as 0."""
+    by_share: bool = False
+    """Whether the shares are known to decide what is hidden."""
 
     @classmethod
     def all_hidden(cls, choice: Choice, shares: FloatArray) -> "ZeroChoice":
@@ -53,7 +57,9 @@ class ZeroChoice:
 
     def with_others(self, choice: Choice, shares: FloatArray) -> "ZeroChoice":
         """The same kind of zeros with other parameters."""
-        return ZeroChoice(choice) if self.finest is None else self.all_hidden(choice, shares)
+        if self.finest is None:
+            return ZeroChoice(choice)
+        return replace(self.all_hidden(choice, shares), by_share=self.by_share)
 
     def fit(
         self,
@@ -68,11 +74,12 @@ class ZeroChoice:
         row_weights: FloatArray,
         regression: Ridge | None = None,
         n_votes: int | None = None,
+        hiding: str = "uniform",
         mapper: Mapper = map,
     ) -> Fit:
         """The model of this choice; several kinds of rows with votes start from the zeros of a fit with one.
 
-        ``n_votes`` is how many votes every complete row has, if that is known.
+        ``n_votes`` is how many votes every complete row has, if that is known. ``hiding`` is as for ``BayesHidLDL``.
         """
         table = (features, shares, observed, unknown)
         more: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "row_weights": row_weights, "mapper": mapper}
@@ -86,7 +93,10 @@ class ZeroChoice:
         zeros = ZeroRates.first(n_labels, known_rates, self.finest, n_votes if self.finest is None else None)
         parameters = self.choice.parameters(n_labels)
         more |= {"presence": presence, "first_rounds": first_rounds, "regression": regression}
-        return fit_unknown_zeros(*table, parameters, zeros, **more)
+        fit = fit_unknown_zeros(*table, parameters, zeros, **more)
+        if self.finest is None or (hiding == "uniform" and not self.by_share):
+            return fit
+        return fit_hiding_of_zeros(fit, tol=tol, always=self.by_share or hiding == "degree")
 
 
 class ZeroGame:
@@ -133,11 +143,20 @@ class ZeroGame:
         rng = np.random.default_rng([self.seed, fold])
         return np.mean([pattern_losses(fit.model, prior, self.unknown[here], rng) for _ in range(N_CELLS)], axis=0)
 
-    def choose(self, choice: Choice, settings: Collection[str]) -> ZeroChoice:
-        """No true zeros, unless with them the pattern of zeros is foretold clearly better."""
+    def choose(self, choice: Choice, settings: Collection[str], hiding: str) -> ZeroChoice:
+        """No true zeros, unless with them the pattern of zeros is foretold clearly better.
+
+        Small shares that are overlooked more often make the same pattern. So that is tried too, unless shares are
+        visibly those of votes, of which some come out as 0 in any case.
+        """
         hidden = ZeroChoice.all_hidden(choice, self.game.shares)
         votes = ZeroChoice(choice) if "nu" in settings else self._votes(choice)
-        return votes if clearly_better(self.losses(votes), self.losses(hidden), PROOF) else hidden
+        if not clearly_better(self.losses(votes), self.losses(hidden), PROOF):
+            return hidden
+        if hiding == "uniform" or are_votes(self.game.shares):
+            return votes
+        by_share = replace(hidden, by_share=True)
+        return by_share if clearly_better(self.losses(by_share), self.losses(votes), PROOF) else votes
 
     def apply(self, chosen: ZeroChoice) -> None:
         """Let the game of shares take zeros as this choice does."""

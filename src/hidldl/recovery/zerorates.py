@@ -84,8 +84,13 @@ class ZeroRates:
         information = (slope**2).sum(axis=0) + (counts & ~observed & ~unknown).sum(axis=0) / rates**2
         return replace(self, rates=rates, errors=1 / np.sqrt(np.maximum(information, 1)))
 
-    def losses(self, chances: FloatArray, labels: IntArray, is_zero: BoolArray) -> FloatArray:
-        """Log-loss of cells: how badly the model foretold that they are 0 or not; a proper score."""
+    def foretold(self, chances: FloatArray, labels: IntArray) -> FloatArray:
+        """How likely cells of these labels are 0."""
         rates = self.rates[labels]
-        p = np.clip(rates + (1 - rates) * chances, 1e-12, 1 - 1e-12)
-        return np.where(is_zero, -np.log(p), -np.log1p(-p))
+        return np.asarray(rates + (1 - rates) * chances)
+
+
+def log_losses(foretold: FloatArray, is_zero: BoolArray) -> FloatArray:
+    """How badly it was foretold that cells are 0 or not; a proper score."""
+    p = np.clip(foretold, 1e-12, 1 - 1e-12)
+    return np.where(is_zero, -np.log(p), -np.log1p(-p))
