@@ -9,7 +9,7 @@ from scipy.special import expit, softmax
 
 from hidldl import BayesHidLDL, hide_labels
 from hidldl.recovery.fitting import fit_latent_model
-from hidldl.recovery.fittinghiding import fit_hiding
+from hidldl.recovery.fittinghiding import _with_hidden_zeros, fit_hiding, fit_hiding_of_zeros
 from hidldl.recovery.hidingcurve import HidingCurve, evidence_of_label_rates, evidence_of_slope
 from hidldl.recovery.latent import Parameters
 
@@ -211,6 +211,16 @@ def test_a_curve_that_is_not_kept_leaves_no_trace(monkeypatch):
     )
     assert refused.hiding_slope_ == 0
     assert np.allclose(refused.distributions_, alike.distributions_, rtol=0, atol=1e-9)
+
+
+def test_without_a_mask_all_zeros_that_are_hidden_give_the_same_curve():
+    X, _, D_obs, observed, _ = hidden_by_degree(300, 1.0)
+    fit = fitted(X, D_obs, observed)
+    known, unknown = fit_hiding(fit, tol=3e-3), fit_hiding_of_zeros(fitted(X, D_obs, observed), tol=3e-3)
+    assert unknown.model.estimates.curve.slope == pytest.approx(known.model.estimates.curve.slope, rel=0.05)
+    # The evidence for a flat curve is what the curve has to beat.
+    rounds = _with_hidden_zeros(fitted(X, D_obs, observed)).rounds
+    assert rounds.evidence[-1] + rounds.entropy == pytest.approx(fit.history["evidence"][-1], abs=1e-3)
 
 
 def test_the_history_has_one_evidence_for_each_round():

@@ -55,6 +55,8 @@ def _with_hidden_zeros(fit: Fit) -> Fit:
     presence = old.observed.astype(np.float64)
     table = (old.features, old.shares, old.observed, presence, old.nu)
     rounds = Rounds(*table, parameters, old.regression, old.mapper)
+    # Without the rows' residuals their prior would not leave them out, and the evidence for a flat curve be too high.
+    rounds.residuals, rounds.weights = old.residuals.copy(), np.where(old.observed, old.weights, 0)
     rows, evidence = rounds.posterior(fit.model)
     rounds.evidence.append(float(evidence.mean()))
     return replace(fit, rows=rows, rounds=rounds)

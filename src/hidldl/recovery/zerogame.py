@@ -156,7 +156,7 @@ class ZeroGame:
         if hiding == "uniform" or are_votes(self.game.shares):
             return votes
         by_share = replace(hidden, by_share=True)
-        return by_share if clearly_better(self.losses(by_share), self.losses(votes), PROOF) else votes
+        return by_share if self.losses(by_share).mean() < self.losses(votes).mean() else votes
 
     def apply(self, chosen: ZeroChoice) -> None:
         """Let the game of shares take zeros as this choice does."""
