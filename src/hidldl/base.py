@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from hidldl.arrays import BoolArray, FloatArray
+from hidldl.cluster import is_dask
 from hidldl.errors import DivergenceError
 from hidldl.estimator import DistributionEstimator
 from hidldl.metrics import MEASURES
@@ -137,9 +138,9 @@ class Recoverer(ResultDisplay, DistributionEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix or DataFrame of shape (n, d)
+        X : array, sparse matrix, DataFrame or Dask collection of shape (n, d)
             Features.
-        D_obs : array or DataFrame of shape (n, m)
+        D_obs : array, DataFrame or Dask collection of shape (n, m)
             Shares as handed in; each row sums to 1 over its observed labels, within 1e-3, or to less for methods of
             the incomplete setting (IncomLDL, IncomLDLProx, WInLDL, LDLLDM).
         observed : boolean array or DataFrame of shape (n, m), optional
@@ -149,6 +150,8 @@ class Recoverer(ResultDisplay, DistributionEstimator):
         votes : array of shape (n,), optional
             How many votes each row's shares are made of, for methods that use them (``uses_votes``).
         """
+        if is_dask(X, D_obs, observed, votes):
+            return self._fit_on_cluster(X, D_obs, observed, votes)
         features, rows = self._check_table(X, D_obs, observed)
         self._check_parameters(*rows.shares.shape)
         self._votes = self._check_votes(votes, len(rows.shares))
@@ -244,8 +247,7 @@ class Recoverer(ResultDisplay, DistributionEstimator):
         """
         if "alpha" not in self.get_params():
             raise TypeError(f"{type(self).__name__} has no parameter alpha; use a method that has, such as HidLDL.")
-        features, rows = self._check_table(X, D_obs, observed)
-        prepared = None
+        (features, rows), prepared = self._check_table(X, D_obs, observed), None
         for alpha in alphas:
             model = clone(self).set_params(alpha=alpha)
             check_features(model, X, reset=True, min_rows=self._min_rows)

@@ -3,7 +3,7 @@
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -58,6 +58,13 @@ class DistributionEstimator(BaseEstimator, metaclass=ABCMeta):
             raise ValueError(f"row {row} of X is so large that the model's scores overflow; scale X as in fit.")
         frame = next((frame for frame in frames if isinstance(frame, pd.DataFrame)), None)
         return distributions if frame is None else pd.DataFrame(distributions, frame.index, self.label_names_)
+
+    def _fit_on_cluster(self, *table: Any) -> Self:
+        """Fit collections of Dask, for methods that need no more of a table than sums over its rows."""
+        raise TypeError(
+            f"{type(self).__name__} fits tables in the memory of one machine or card, not Dask collections; use "
+            "BayesHidLDL or MeanFill, which fit them on the cluster, or call compute() on them if they fit into memory."
+        )
 
     @abstractmethod
     def _predict(self, X: Any) -> FloatArray:

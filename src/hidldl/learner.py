@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from hidldl.arrays import FloatArray
+from hidldl.cluster import is_dask
 from hidldl.estimator import DistributionEstimator
 from hidldl.metrics import MEASURES
 from hidldl.validation import (
@@ -32,6 +33,8 @@ class Learner(DistributionEstimator):
         sample_weight : array of shape (n,), optional
             Weight of each row; all alike by default.
         """
+        if is_dask(X, D):
+            return self._fit_on_cluster(X, D)
         rows = check_distributions(D)
         features = check_features(self, X, reset=True, min_rows=self._min_rows)
         check_same_rows(X, features.shape[0], rows, name="D")

@@ -24,6 +24,10 @@ from hidldl.refusals import refuse_misaligned, refuse_where
 Zeros: TypeAlias = Literal["auto", "unknown", "hidden", "true"]
 NUMBERS = ("integer", "floating", "mixed-integer-float")
 MEANINGS_OF_ZERO: tuple[Zeros, ...] = ("auto", "unknown", "hidden", "true")
+ZEROS_ARE_HIDDEN = (
+    "has zeros and neither NaN nor a mask: every zero is taken as hidden. Pass observed= to say which entries were "
+    "annotated; a true zero is an observed entry. infer_observed tells them apart."
+)
 
 
 class Mask(NamedTuple):
@@ -47,10 +51,7 @@ def resolve_mask(
     if zeros == "auto":
         zeros = "true" if is_nan.any() else "unknown" if can_tell else "hidden"
         if zeros == "hidden" and is_zero.any():
-            warn_user(
-                f"{name} has zeros and neither NaN nor a mask: every zero is taken as hidden. Pass observed= to say "
-                "which entries were annotated; a true zero is an observed entry. infer_observed tells them apart."
-            )
+            warn_user(f"{name} {ZEROS_ARE_HIDDEN}")
     seen = ~is_nan & ~(is_zero & (zeros != "true"))
     return Mask(seen, is_zero & (zeros == "unknown"))
 

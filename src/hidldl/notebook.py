@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from hidldl.cluster import is_dask
+
 if TYPE_CHECKING:
     from hidldl.base import Recoverer
     from hidldl.selection import Selection
@@ -97,7 +99,8 @@ class ResultDisplay:
 
     def _result_html(self) -> str:
         model: Any = self
-        return result_html(model) if model.__sklearn_is_fitted__() else ""
+        is_here = model.__sklearn_is_fitted__() and not is_dask(getattr(model, "distributions_", None))
+        return result_html(model) if is_here else ""
 
     def _get_fitted_attr_html(self, doc_link: str = "") -> dict[str, Any]:
         # scikit-learn's own list reads every property, and so would train learner_ and calibrate spread_.

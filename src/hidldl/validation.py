@@ -132,7 +132,7 @@ def check_observed_rows(
     partial = np.logical_and(may_be_partial, ~mask.all(axis=1)) | empty
     _check_row_sums(shares, frame, name, partial, over=" over its observed labels")
     if every_label_seen:
-        _refuse_unseen_labels(mask, frame, name)
+        refuse_unseen_labels(mask, frame, name)
     if not may_be_partial:
         sums = shares.sum(axis=1, keepdims=True)
         shares = np.divide(shares, sums, out=np.zeros_like(shares), where=sums > 0)
@@ -319,7 +319,8 @@ def _check_row_sums(
         )
 
 
-def _refuse_unseen_labels(mask: BoolArray, frame: pd.DataFrame | None, name: str) -> None:
+def refuse_unseen_labels(mask: BoolArray, frame: pd.DataFrame | None, name: str) -> None:
+    """Refuse labels that no row has."""
     unseen = ~mask.any(axis=0)
     if unseen.any():
         label = label_name(frame, int(unseen.argmax()))

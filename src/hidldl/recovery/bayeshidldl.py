@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy import sparse
@@ -15,7 +15,7 @@ from hidldl.errors import warn_user
 from hidldl.masks import MEANINGS_OF_ZERO, Zeros
 from hidldl.parallel import Mapper, threads
 from hidldl.progress import Verbose, shown
-from hidldl.randomness import RandomState, random_generator
+from hidldl.randomness import RandomState, random_generator, some_rows
 from hidldl.recovery.acts import ACTS
 from hidldl.recovery.fitting import Fit, fit_latent_model
 from hidldl.recovery.fittinghiding import fit_hiding
@@ -78,6 +78,7 @@ class BayesHidLDL(PosteriorRecoverer):
         Whether small shares are overlooked more often: "uniform" takes all labels as hidden alike, "degree" fits a
         curve, and "auto" does so if the masks clearly refute a flat one. Where zeros are unknown there is a curve only
         if hardly any of them is a true zero, and neither rates nor masks are known: else nothing tells the two apart.
+        "auto" is "uniform" for Dask collections.
     estimate : "mean", "relative", "chebyshev", "clark" or "canberra"
         "mean" is the posterior mean, good in every measure. A measure's name gives the rows with the smallest expected
         distance in that measure. "relative" is 0 where a true 0 is likely, which improves Clark and Canberra where the
@@ -257,6 +258,33 @@ class BayesHidLDL(PosteriorRecoverer):
             self._keep(fit, unknown)
             return self._estimate(self._rows, mapper)
 
+    def _fit_on_cluster(self, X: Any, D_obs: Any, observed: Any, votes: Any) -> Self:
+        """As ``fit``; a sample of the rows chooses parameters, and rounds of EM add up small matrices over all."""
+        from hidldl.recovery.fitting_dask import fit_on_cluster, keep_rows
+        from hidldl.recovery.table_dask import ClusterTable
+
+        if self.hiding == "degree" or self.device not in (None, AUTO):
+            raise ValueError('a fit on Dask needs hiding="uniform" or "auto" and device=None; or fit in memory.')
+        self.__dict__.pop("label_names_", None)
+        table = ClusterTable(self, X, D_obs, observed, votes, zeros=self.zeros)
+        self._check_parameters(*table.shape)
+        self._dtype, self._mean_votes = table.dtype, table.mean_votes
+        rng = random_generator(self.random_state)
+        self._seed = int(rng.integers(2**31))
+        with threads(self.n_jobs) as mapper, shown(self.verbose) as progress:
+            self._choose(table.features, table.shares, table.observed, None, table.row_weights, rng, mapper)
+            rows = table.features[some_rows(rng, len(table), self._choice.n_landmarks)]
+            landmarks = Landmarks.of(rows, *table.center_and_deviation(), self._choice.standardize)
+            self._features = landmarks.with_width(self._choice.width)
+            parameters = self._choice.parameters(table.shape[1])
+            how: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "progress": progress}
+            fit = fit_on_cluster(table, self._features, parameters, **how)
+        self._model, self._true_zeros = fit.model.of_kinds(fit.chosen), bool(table.survey.has_zeros)
+        self.covariance_ = self._model.estimates.covariance
+        self._note_convergence(fit)
+        self._rows = keep_rows(self, fit)
+        return self
+
     def _runs_on(self, X: Any) -> Any:
         """The device, or None; "auto" is one only for what can run there."""
         obstacles = {
@@ -290,8 +318,7 @@ class BayesHidLDL(PosteriorRecoverer):
             players = self._game.players
             self._game.presence = self._rows.presence[players]
             self._game.row_weights = self._rows.nu[players] / self._choice.nu
-        change = fit.history["change"][-1]
-        self._record_convergence(fit.history, fit.converged, f"a round still changes {change:.2g}, tol is {self.tol:g}")
+        self._note_convergence(fit)
         if unknown is not None and self.zeros == AUTO and not self._has_mask:
             n_hidden = self._rows.hidden_probability[unknown].sum()
             warn_user(
@@ -299,6 +326,10 @@ class BayesHidLDL(PosteriorRecoverer):
                 f"{unknown.sum():,} zeros are labels that were overlooked (hidden_probability_). If that is wrong, "
                 'pass zeros="hidden" or zeros="true", or observed= to say which entries were annotated.'
             )
+
+    def _note_convergence(self, fit: Any) -> None:
+        change = fit.history["change"][-1]
+        self._record_convergence(fit.history, fit.converged, f"a round still changes {change:.2g}, tol is {self.tol:g}")
 
     def _known_rates(self, n_labels: int) -> FloatArray | None:
         """The rates at which labels are overlooked, if the user gave them."""

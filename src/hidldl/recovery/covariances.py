@@ -8,16 +8,16 @@ LARGEST_VARIANCE = 1e4
 """Of log-shares. With exact zeros S would grow without end; a share e¹⁰⁰ times smaller than another is 0 in effect."""
 
 
-def moments_of_log_ratios(shares: FloatArray, observed: BoolArray, nu: float) -> tuple[FloatArray, FloatArray]:
-    """Mean and covariance of the log-shares from pairs of labels that are observed together.
+def moments_of_log_ratios(over_pairs: FloatArray, nu: float) -> tuple[FloatArray, FloatArray]:
+    """Mean and covariance of the log-shares from ``sums_over_pairs`` of labels that are observed together.
 
     Log-ratios of two observed labels are free of what was hidden. Their means give the mean log-shares by least
     squares, and their variances the variation matrix, of which -1/2 in centred coordinates is the covariance.
     Half a pseudo-count keeps zeros finite. Half of the result is isotropic: EM shrinks a direction quickly, but is
     slow to find one that is missing at the start.
     """
-    n_labels = shares.shape[1]
-    pairs, sums, squares, products = sums_over_pairs(shares, observed, nu)
+    pairs, sums, squares, products = over_pairs
+    n_labels = len(pairs)
     differences = sums - sums.T
     connections = np.diag(pairs.sum(axis=1)) - pairs
     mean = np.linalg.lstsq(connections, differences.sum(axis=1), rcond=None)[0]

@@ -14,15 +14,14 @@ import numpy as np
 from scipy.special import softmax, xlogy
 from sklearn.cluster import KMeans
 
-from hidldl.arrays import BoolArray, FloatArray
+from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.parallel import Mapper, one_thread, row_blocks
-from hidldl.recovery.covariances import centred, moments_of_log_ratios, positive, shrunk
+from hidldl.recovery.covariances import centred, moments_of_log_ratios, positive, shrunk, sums_over_pairs
 from hidldl.recovery.kernelmean import Ridge
 from hidldl.recovery.latent import LOOSE, Estimates, LatentModel, Parameters, Rows, draw_rows, modes, work_blocks
 from hidldl.recovery.lowrank import FACTOR_LABELS, Factors
 from hidldl.recovery.posterior import Draws
 from hidldl.recovery.scatter import scattered_rows
-from hidldl.simplex import clip_and_close
 
 LONGEST_STRIDE = 8.0
 """Longest extrapolation, in units of a round's change; a stride covers about its square in rounds."""
@@ -48,24 +47,26 @@ class Fit:
     rounds: "Rounds"
 
     @property
-    def residuals(self) -> FloatArray:
-        """How far the rows' modes lie from the common mean."""
-        rows, estimates = self.rows, self.model.estimates
-        return sum(
-            rows.kinds[:, k, None] * (estimates.offsets[k] + rows.scale[:, None] * (rows.weights[k] @ S))
-            for k, S in enumerate(estimates.covariances)
-        )
+    def some_residuals(self) -> FloatArray:
+        """How far the modes of some rows, evenly apart, lie from the mean."""
+        return self.model.residuals(self.rows.part(every_so_many(len(self.rows.shares))))
 
     def of_common_kinds(self) -> tuple[LatentModel, Rows]:
         """Model and rows with the kinds by how common they are, without those that hardly any row is of."""
         kinds = self.rows.kinds
-        common = (kinds.mean(axis=0) >= RAREST_KIND) | (kinds.max(axis=0) >= 0.5)
-        order = np.argsort(-kinds.mean(axis=0), kind="stable")
-        chosen = order[common[order]]
-        parameters = replace(self.model.parameters, n_components=len(chosen))
-        model = replace(self.model, parameters=parameters, estimates=self.model.estimates.of_kinds(chosen))
-        kinds = clip_and_close(kinds[:, chosen])
-        return model, replace(self.rows, kinds=kinds, weights=self.rows.weights[chosen])
+        chosen = common_kinds(kinds.mean(axis=0), kinds.max(axis=0))
+        return self.model.of_kinds(chosen), self.rows.of_kinds(chosen)
+
+
+def every_so_many(n_rows: int) -> slice:
+    """Rows that are enough to start several kinds."""
+    return slice(None, None, -(-n_rows // CLUSTERED_ROWS))
+
+
+def common_kinds(mean: FloatArray, largest: FloatArray) -> IntArray:
+    """The kinds by how common they are, by the mean and the largest of their probabilities, without rare ones."""
+    order = np.argsort(-mean, kind="stable")
+    return np.asarray(order[((mean >= RAREST_KIND) | (largest >= 0.5))[order]])
 
 
 def fit_latent_model(
@@ -176,18 +177,20 @@ class Rounds:
     def start(self) -> Estimates:
         """One kind, from pairs of labels that are observed together."""
         n_labels = self.shares.shape[1]
-        intercept, S = moments_of_log_ratios(self.shares, self.observed, self.parameters.nu)
+        intercept, S = moments_of_log_ratios(self._over_pairs(), self.parameters.nu)
         part = S if n_labels < FACTOR_LABELS else Factors.nearest(S)
-        coef = np.zeros((self.features.shape[1], n_labels + 1))
+        coef = np.zeros((len(self.regression.center), n_labels + 1))
         return Estimates.around([part], np.zeros((1, n_labels)), np.append(intercept, 1.0), coef)
+
+    def _over_pairs(self) -> FloatArray:
+        return sums_over_pairs(self.shares, self.observed, self.parameters.nu)
 
     def split(self, simple: Fit) -> Estimates:
         """Several kinds, from clusters of the residuals of a fit with one."""
         n_kinds, n_labels = self.parameters.n_components, self.shares.shape[1]
-        before, residuals = simple.model.estimates, simple.residuals
-        stride = -(-len(residuals) // CLUSTERED_ROWS)
+        before = simple.model.estimates
         with one_thread():
-            clusters = KMeans(n_kinds, n_init=3, random_state=0).fit(residuals[::stride])
+            clusters = KMeans(n_kinds, n_init=3, random_state=0).fit(simple.some_residuals)
         sizes = np.bincount(clusters.labels_, minlength=n_kinds)
         own = sizes / (sizes + COMMON_ROWS * n_labels)
         offsets = clusters.cluster_centers_ * own[:, None]

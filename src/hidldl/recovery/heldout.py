@@ -14,6 +14,7 @@ import numpy as np
 
 from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.parallel import Mapper
+from hidldl.randomness import some_rows
 from hidldl.recovery.fitting import Fit, fit_latent_model
 from hidldl.recovery.fittinghiding import fit_hiding
 from hidldl.recovery.kernelmean import KernelMap, Landmarks, PrincipalRidge, principal_components
@@ -71,7 +72,7 @@ class HeldOutGame:
         is_many = n_labels >= VERY_MANY_LABELS
         self.n_folds = FOLDS_OF_MANY if is_many else N_FOLDS
         most = int(np.clip(CELLS // n_labels, *ROWS_OF_MANY) if is_many else np.clip(WORK // n_labels**2, *ROWS))
-        self.players = players = np.sort(rng.permutation(n_rows)[:most])
+        self.players = players = some_rows(rng, n_rows, most)
         self.row_weights = row_weights[players]
         self.X, self.shares, self.observed = X[players], shares[players], observed[players]
         self.presence: FloatArray = self.observed.astype(np.float64)

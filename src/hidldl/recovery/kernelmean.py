@@ -16,6 +16,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from hidldl.arrays import BoolArray, FloatArray
 from hidldl.parallel import row_blocks
+from hidldl.randomness import some_rows
 
 SMALLEST_EIGENVALUE = 1e-8
 LARGEST_SCALED_FEATURE = 1e100
@@ -37,11 +38,14 @@ class Landmarks:
     @classmethod
     def choose(cls, X: Any, n_landmarks: int, standardize: bool, rng: np.random.Generator) -> "Landmarks":
         """Random rows; features are divided by their standard deviations if they are to be standardised."""
-        center, deviation = _center_and_deviation(X)
+        return cls.of(X[some_rows(rng, X.shape[0], n_landmarks)], *_center_and_deviation(X), standardize)
+
+    @classmethod
+    def of(cls, rows: Any, center: FloatArray, deviation: FloatArray, standardize: bool) -> "Landmarks":
+        """These rows, with the means and standard deviations of all rows."""
         varies = deviation > SMALLEST_FEATURE
         scaling = np.where(varies, 1 / np.where(varies, deviation, 1), 0) if standardize else _common(deviation)
-        positions = np.sort(rng.permutation(X.shape[0])[:n_landmarks])
-        rows = _scaled(X[positions], center, scaling)
+        rows = _scaled(rows, center, scaling)
         squared = euclidean_distances(rows, squared=True)
         others = squared[np.triu_indices(rows.shape[0], 1)]
         positive = others[others > 0]
@@ -52,12 +56,16 @@ class Landmarks:
         squared = np.asarray(euclidean_distances(_scaled(X, self.center, self.scaling), self.rows, squared=True))
         return squared / (self.typical or 1.0)
 
+    @property
+    def distances_between(self) -> FloatArray:
+        """Squared distances between landmarks, in the same units."""
+        return np.asarray(euclidean_distances(self.rows, squared=True)) / (self.typical or 1.0)
+
     def with_width(self, width: float) -> "KernelMap":
         """The features of the Gaussian kernel exp(-distance² / (width * typical))."""
         if not self.typical:
             return KernelMap(self, width, np.empty((self.rows.shape[0], 0)))
-        squared = euclidean_distances(self.rows, squared=True) / self.typical
-        eigenvalues, vectors = np.linalg.eigh(np.exp(-squared / width))
+        eigenvalues, vectors = np.linalg.eigh(np.exp(-self.distances_between / width))
         large = eigenvalues > SMALLEST_EIGENVALUE * eigenvalues[-1]
         return KernelMap(self, width, vectors[:, large] / np.sqrt(eigenvalues[large]))
 
@@ -175,13 +183,13 @@ def _center_and_deviation(X: Any) -> tuple[FloatArray, FloatArray]:
     if sparse.issparse(X):
         peak = np.maximum(np.asarray(abs(X).max(axis=0).todense()).ravel().astype(np.float64), SMALLEST_FEATURE)
         _, variance = mean_variance_axis(sparse.csr_matrix(X.multiply(1 / peak)), axis=0)
-        return np.zeros(X.shape[1]), _without_rounding(np.sqrt(np.maximum(variance, 0))) * peak
+        return np.zeros(X.shape[1]), without_rounding(np.sqrt(np.maximum(variance, 0))) * peak
     peak = np.maximum(np.abs(X).max(axis=0).astype(np.float64), SMALLEST_FEATURE)
     scaled = X / peak
-    return scaled.mean(axis=0) * peak, _without_rounding(scaled.std(axis=0)) * peak
+    return scaled.mean(axis=0) * peak, without_rounding(scaled.std(axis=0)) * peak
 
 
-def _without_rounding(deviation: FloatArray) -> FloatArray:
+def without_rounding(deviation: FloatArray) -> FloatArray:
     """Deviations with those of constant columns, which are rounding, set to 0; columns are scaled to at most 1."""
     return np.where(deviation < 1e-12, 0, deviation)
 

@@ -20,6 +20,7 @@ from hidldl.recovery.kernelmean import Ridge
 from hidldl.recovery.logisticnormal import draw_log_shares, find_modes
 from hidldl.recovery.lostvotes import possible_votes
 from hidldl.recovery.zerorates import ZeroRates
+from hidldl.simplex import clip_and_close
 
 MAX_NEWTON = 20
 LOOSE, TIGHT = 1e-3, 1e-9
@@ -30,6 +31,8 @@ BLOCK_ROWS_OF_MANY = 512
 """Rows of a block where labels are so many that their covariance has factors."""
 SHARE_OF_OVERALL = 0.1
 """How far a row's kinds follow all rows, whatever its features say: a regression is no proof that a kind is absent."""
+ROW_WEIGHTS = (1e-3, 1e3)
+"""However few or many its votes are, a row weighs no less and no more than this, relative to the average one."""
 RARE = 1e-3
 """A kind that is less likely than this in a row does not move the estimates."""
 
@@ -155,6 +158,18 @@ class Rows:
         presence = np.where(observed, 1, np.where(self.observed[at], 0, self.presence[at]))
         return Rows(shares, observed, self.nu[at], mean, scale, kinds, self.weights[:, at], presence)
 
+    def of_kinds(self, chosen: IntArray) -> "Rows":
+        """The same rows with some of the kinds, in that order."""
+        return replace(self, kinds=clip_and_close(self.kinds[:, chosen]), weights=self.weights[chosen])
+
+    @property
+    def seen(self) -> FloatArray:
+        """How often each label is observed."""
+        return np.asarray(self.observed.mean(axis=0))
+
+    def __len__(self) -> int:
+        return len(self.shares)
+
     @property
     def has_doubts(self) -> bool:
         """Whether some zeros may be hidden or true."""
@@ -214,6 +229,15 @@ class LatentModel:
         nu = np.full(n_rows, self.parameters.nu * row_weights)
         scale = 1 + self.regression.leverage(features)
         return Rows(shares, observed, nu, mean, scale, kinds, np.zeros((k, n_rows, m)), observed.astype(np.float64))
+
+    def of_kinds(self, chosen: IntArray) -> "LatentModel":
+        """The model with some of the kinds, in that order."""
+        parameters = replace(self.parameters, n_components=len(chosen))
+        return replace(self, parameters=parameters, estimates=self.estimates.of_kinds(chosen))
+
+    def residuals(self, rows: Rows) -> FloatArray:
+        """How far the rows' modes lie from their mean, if there is one kind."""
+        return np.asarray(rows.scale[:, None] * (rows.weights[0] @ self.estimates.covariances[0]))
 
     def condition(self, rows: Rows, mapper: Mapper = map) -> FloatArray:
         """Turn rows from their prior to their posterior given their labels; returns each row's evidence."""
@@ -284,6 +308,11 @@ def draw_rows(
     counts = np.maximum(np.diff(ends, axis=1, prepend=0), 1)
     weights = np.take_along_axis(rows.kinds / counts, np.minimum(kinds, len(estimates.offsets) - 1), axis=1)
     return out, weights / weights.sum(axis=1, keepdims=True), kinds
+
+
+def weights_of_rows(votes: FloatArray | None, mean_votes: float, n_rows: int) -> FloatArray:
+    """How much each row's annotation weighs, relative to one of so many votes."""
+    return np.ones(n_rows) if votes is None else np.clip(votes / mean_votes, *ROW_WEIGHTS)
 
 
 def work_blocks(n_rows: int, n_labels: int) -> list[slice]:

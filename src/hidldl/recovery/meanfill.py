@@ -1,12 +1,14 @@
 """MeanFill: the proportional mean fill, the baseline that everything must beat."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self
 
 import numpy as np
+from sklearn.base import clone
 
 from hidldl.arrays import BoolArray, FloatArray
 from hidldl.base import Recoverer
-from hidldl.validation import check_number
+from hidldl.validation import AUTO, check_number
 
 
 class MeanFill(Recoverer):
@@ -62,26 +64,51 @@ class MeanFill(Recoverer):
     def _recover(self, prepared: Any, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
         # The mean of the completed rows needs only the mask and D_obs, so the rounds build no n × m matrix.
         hidden = (~observed).astype(D_obs.dtype)
-        hidden_rate = hidden.mean(axis=0)
-        mean = D_obs.mean(axis=0)
+        self._find_mean(hidden.mean(axis=0), D_obs.mean(axis=0), lambda mean: rest(hidden, mean) @ D_obs / len(D_obs))
+        return filled(D_obs, hidden, self.mean_)
+
+    def _find_mean(
+        self, hidden_rate: FloatArray, mean: FloatArray, observed_mean: Callable[[FloatArray], FloatArray]
+    ) -> None:
+        """Set the mean of rows that are completed with it; ``observed_mean`` is what observed labels have of it."""
         changes: list[float] = []
         converged = False
         while not converged and len(changes) < self.max_iter:
-            updated = hidden_rate * mean + _rest(hidden @ mean) @ D_obs / len(D_obs)
+            updated = hidden_rate * mean + observed_mean(mean)
             updated /= updated.sum()
-            changes.append(np.abs(updated - mean).max())
-            converged = bool(changes[-1] <= max(self.tol, np.finfo(mean.dtype).eps))
+            changes.append(float(np.abs(updated - mean).max()))
+            converged = bool(changes[-1] <= max(self.tol, float(np.finfo(mean.dtype).eps)))
             mean = updated
         self.mean_ = mean
         self._record_convergence(
             {"change": np.array(changes)}, converged, f"the mean still changes by {changes[-1]:.2g}"
         )
-        return np.where(observed, _rest(hidden @ mean)[:, None] * D_obs, mean)
+
+    def _fit_on_cluster(self, X: Any, D_obs: Any, observed: Any, votes: Any) -> Self:
+        """As ``fit``; each round adds up the partitions' parts of the mean."""
+        from hidldl.recovery.table_dask import ClusterTable, keep_results, part_of_mean, part_of_recovery
+
+        self.__dict__.pop("label_names_", None)
+        table = ClusterTable(self, X, D_obs, observed, votes, zeros=AUTO)
+        self._check_parameters(*table.shape)
+        labels, (seen, shares) = table.without_features(), (side / len(table) for side in table.survey[:2])
+        self._find_mean(
+            (1 - seen).astype(table.dtype),
+            shares.astype(table.dtype),
+            lambda mean: labels.total(part_of_mean, mean, combine=sum) / len(table),
+        )
+        keep_results(self, table, labels.map(part_of_recovery, self.mean_, clone(self)))
+        return self
 
     def _predict(self, X: Any) -> FloatArray:
         return np.tile(self.mean_, (X.shape[0], 1))
 
 
-def _rest(hidden_mass: FloatArray) -> FloatArray:
+def filled(D_obs: FloatArray, hidden: FloatArray, mean: FloatArray) -> FloatArray:
+    """Rows completed with the mean; ``hidden`` is 1 where it is needed."""
+    return np.where(hidden, mean, rest(hidden, mean)[:, None] * D_obs)
+
+
+def rest(hidden: FloatArray, mean: FloatArray) -> FloatArray:
     """What hidden labels leave to the observed ones; never less than 0, as rounding has it."""
-    return np.asarray(np.maximum(1 - hidden_mass, 0))
+    return np.asarray(np.maximum(1 - hidden @ mean, 0))

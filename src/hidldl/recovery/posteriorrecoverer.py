@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hidldl.arrays import FloatArray
 from hidldl.base import BOUND_DRAWS, NewRows, Recoverer
+from hidldl.cluster import is_dask
 from hidldl.parallel import Mapper, threads
 from hidldl.randomness import random_generator
 from hidldl.recovery.acts import ACTS
@@ -16,7 +17,7 @@ from hidldl.recovery.findings import describe, describe_kinds
 from hidldl.recovery.heldout import HeldOutGame
 from hidldl.recovery.hidingcurve import HidingCurve
 from hidldl.recovery.kernelmean import KernelMap, Landmarks, Ridge
-from hidldl.recovery.latent import Estimates, LatentModel, Parameters, Rows
+from hidldl.recovery.latent import Estimates, LatentModel, Parameters, Rows, weights_of_rows
 from hidldl.recovery.posterior import (
     Draws,
     acted_rows,
@@ -31,9 +32,6 @@ from hidldl.recovery.search import Choice
 from hidldl.recovery.unknownzeros import settle
 from hidldl.recovery.zerorates import ZeroRates
 from hidldl.validation import check_flag, check_number
-
-ROW_WEIGHTS = (1e-3, 1e3)
-"""However few or many its votes are, a row weighs no less and no more than this, relative to the average one."""
 
 
 class PosteriorRecoverer(Recoverer):
@@ -133,6 +131,8 @@ class PosteriorRecoverer(Recoverer):
     def hidden_probability_(self) -> Any:
         """How likely each share was overlooked: 0 where observed, 1 where hidden, in between where nobody knows."""
         check_is_fitted(self)
+        if is_dask(self.distributions_):
+            return 1.0 - self.observed_
         return self._result(self._rows.hidden_probability, self.distributions_)
 
     @property
@@ -151,8 +151,8 @@ class PosteriorRecoverer(Recoverer):
         zeros = self._model.estimates.zeros
         if zeros is not None:
             return zeros.rates, zeros.errors
-        rates = 1 - self._rows.observed.mean(axis=0)
-        return rates, np.sqrt(rates * (1 - rates) / len(self._rows.observed))
+        rates = 1 - self._rows.seen
+        return rates, np.sqrt(rates * (1 - rates) / len(self._rows))
 
     def _of_labels(self, values: FloatArray) -> Any:
         return values if self.label_names_ is None else pd.Series(values, self.label_names_)
@@ -197,7 +197,7 @@ class PosteriorRecoverer(Recoverer):
 
     def _row_weights(self, votes: FloatArray | None, n_rows: int) -> FloatArray:
         """How much each row's annotation weighs, relative to the average one of ``fit``."""
-        return np.ones(n_rows) if votes is None else np.clip(votes / self._mean_votes, *ROW_WEIGHTS)
+        return weights_of_rows(votes, self._mean_votes, n_rows)
 
     def _estimate(self, rows: Rows, mapper: Mapper = map) -> FloatArray:
         draws = self._mean_draws(rows.shares.shape[1])
@@ -220,6 +220,8 @@ class PosteriorRecoverer(Recoverer):
     def _posterior(self, new: NewRows | None, mapper: Mapper) -> Rows:
         """The posterior of new rows, or of the rows of ``fit``."""
         if new is None:
+            if is_dask(self.distributions_):
+                raise ValueError("the rows of fit are on the cluster; give X, D_obs and observed of rows in memory.")
             return self._rows
         shares, mask = new.labels.shares.astype(np.float64, order="C"), new.labels.observed.copy(order="C")
         row_weights = self._row_weights(new.votes, len(shares))
