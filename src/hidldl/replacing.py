@@ -10,7 +10,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 
@@ -46,8 +46,10 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def replacing_all(paths: Sequence[Path]) -> Iterator[list[Path]]:
+def replacing_all(paths: Sequence[Path], folders: Collection[Path] = ()) -> Iterator[list[Path]]:
     """Temporary files to write; they replace the paths when all are complete, and otherwise nothing changes.
+
+    Paths among ``folders`` are folders to write files in. They are new: a folder with files is never replaced.
 
     Examples
     --------
@@ -60,24 +62,28 @@ def replacing_all(paths: Sequence[Path]) -> Iterator[list[Path]]:
     ...     sorted(path.name for path in Path(folder).iterdir())
     ['a.txt', 'b.txt']
     """
-    refuse_unwritable(*paths)
+    refuse_unwritable(*paths, folders=folders)
     with ExitStack() as stack:
-        targets = [stack.enter_context(_beside(path.resolve())) for path in paths]
+        targets = [stack.enter_context(_beside(path.resolve(), is_folder=path in folders)) for path in paths]
         yield targets
         for target, path in zip(targets, paths, strict=True):
+            if path in folders and path.is_dir():
+                path.rmdir()  # it is empty; not every system replaces a folder
             target.replace(path.resolve())
 
 
-def refuse_unwritable(*paths: Path) -> None:
-    """Refuse paths that no file can be written to, in one line that says why."""
+def refuse_unwritable(*paths: Path, folders: Collection[Path] = ()) -> None:
+    """Refuse paths that no file, or folder, can be written to, in one line that says why."""
     for path in paths:
-        _refuse_unwritable(path)
+        _refuse_unwritable(path, is_folder=path in folders)
 
 
-def _refuse_unwritable(path: Path) -> None:
-    if path.is_dir():
+def _refuse_unwritable(path: Path, *, is_folder: bool) -> None:
+    if path.is_dir() and not is_folder:
         raise IsADirectoryError(f"{path} is a folder; name a file.")
-    if path.exists() and not path.is_file():
+    if is_folder and path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise FileExistsError(f"{path} is not an empty folder; name another, or empty it first.")
+    if path.exists() and not (path.is_file() or is_folder):
         raise OSError(f"{path} is no ordinary file; name another.")
     folder = path.resolve().parent
     if not folder.is_dir():
@@ -87,19 +93,29 @@ def _refuse_unwritable(path: Path) -> None:
 
 
 @contextmanager
-def _beside(path: Path) -> Iterator[Path]:
-    """An empty file in the same folder, which is removed at the end unless it was moved."""
+def _beside(path: Path, *, is_folder: bool) -> Iterator[Path]:
+    """An empty file, or folder, in the same folder, which is removed at the end unless it was moved."""
     # What replaces a temporary file belongs to it, and goes with it.
     held = nullcontext(path.stem) if path.name.startswith(PREFIX) else _held_name(path)
     with held as name:
         target = path.with_name(f"{name}-{secrets.token_hex(4)}{path.suffix}")
         try:
-            target.open("xb").close()
+            if is_folder:
+                target.mkdir()
+            else:
+                target.open("xb").close()
             if path.exists():
                 shutil.copymode(path, target)
             yield target
         finally:
-            target.unlink(missing_ok=True)
+            _remove(target)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -133,7 +149,7 @@ def _remove_left_behind(folder: Path, mark: str) -> None:
         with suppress(OSError):
             for one in files:
                 if one.name.startswith(name[1]) and one != file:
-                    one.unlink(missing_ok=True)
+                    _remove(one)
         os.close(lock)
         with suppress(OSError):
             file.unlink()

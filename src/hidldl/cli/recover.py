@@ -159,7 +159,7 @@ def recover(
     quiet: bool,
     **layout: Any,
 ) -> None:
-    """Recover the hidden labels of TABLE: CSV, TSV, Parquet or Excel; - is standard input.
+    """Recover the hidden labels of TABLE: CSV, TSV, Excel, Parquet or a folder of it; - is standard input.
 
     \b
     hidldl recover faces.csv -o recovered.csv --report report.html

@@ -1,7 +1,7 @@
 """Parquet files, read batch by batch."""
 
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,9 @@ class Parquet:
 
     decimal = "."
 
-    def __init__(self, path: Path, name: str) -> None:
-        self.path, self.name = path, name
+    def __init__(self, path: Path | str, name: str, files: Any = None) -> None:
+        """With ``files``, a file system of fsspec, the path is there."""
+        self.path, self.name, self._files = path, name, files
         self.notes: list[str] = []
         with self._opened() as file:
             schema = file.schema_arrow
@@ -58,13 +59,14 @@ class Parquet:
         except ImportError as error:
             raise ImportError("Parquet files need pyarrow; install it with pip install 'hidldl[parquet]'.") from error
         try:
-            with ParquetFile(self.path, **options) as file:
+            place = nullcontext(self.path) if self._files is None else self._files.open(self.path)
+            with place as source, ParquetFile(source, **options) as file:
                 yield file
         except (pa.ArrowException, OSError, MemoryError, UnicodeDecodeError) as error:
             raise TableError(f"{self.name} is cut off or damaged ({quoted(error, 80)}); write it again.") from None
 
     def _refuse_traps(self, metadata: Any) -> None:
-        size = self.path.stat().st_size
+        size = Path(self.path).stat().st_size if self._files is None else self._files.size(self.path)
         unpacked = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
         # A column of one repeated value takes no room at all, so the number of cells is a size of its own.
         largest = max(unpacked, metadata.num_rows * metadata.num_columns)

@@ -25,6 +25,7 @@ import pandas as pd
 from hidldl.errors import TableError
 from hidldl.tables.columns import CellFormat, Column, Tally, convert, is_number
 from hidldl.tables.delimited import Delimited
+from hidldl.tables.folders import ParquetFolder, is_dataset
 from hidldl.tables.headers import HeaderRows, parse_header_rows
 from hidldl.tables.parquet import Parquet
 from hidldl.tables.sources import (
@@ -77,6 +78,7 @@ class Table:
         self._first = pd.DataFrame()
         self.index: pd.Index[Any] | None = None
         self.columns = reader.columns
+        self.in_parts = isinstance(reader, ParquetFolder)
         self.decimal, self.delimiter = reader.decimal, getattr(reader, "delimiter", ",")
 
     def __enter__(self) -> "Table":
@@ -260,9 +262,9 @@ def open_table(
     ----------
     path : path
         A ``.csv``, ``.tsv`` or ``.txt`` file, which may be compressed (``.csv.gz``, also .bz2, .xz and .zst), a
-        ``.parquet`` or an ``.xlsx`` file; "-" is standard input. The encoding of text and its delimiter (comma,
-        semicolon, tab or bar) are found out. Parquet needs ``pip install 'hidldl[parquet]'``, Excel
-        ``'hidldl[excel]'``.
+        ``.parquet`` or an ``.xlsx`` file, or a folder of ``.parquet`` files, here or at a URL that fsspec knows; "-" is
+        standard input. The encoding of text and its delimiter (comma, semicolon, tab or bar) are found out. Parquet
+        needs ``pip install 'hidldl[parquet]'``, Excel ``'hidldl[excel]'``.
     kind : str, optional
         What the file is, where its name does not say so: "csv", "csv.gz", "xlsx", ...
     sheet : str, optional
@@ -299,8 +301,10 @@ def open_table(
     """
     is_standard_input = str(path) == "-"
     path = Path(path)
-    name = printable(name or ("standard input" if is_standard_input else path.name))
+    name = printable(name or ("standard input" if is_standard_input else path.name or str(path)))
     try:
+        if is_dataset(path):
+            return Table(name, _named(ParquetFolder(path, name), name), missing=missing)
         is_stream = is_standard_input or stat.S_ISFIFO(path.stat().st_mode)
         promise = kind or (None if is_stream else path.name)
         rows = parse_header_rows(header_row)

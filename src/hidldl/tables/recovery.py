@@ -63,8 +63,8 @@ def recover_table(
     Parameters
     ----------
     source : path, DataFrame or open file
-        CSV, TSV, Parquet or Excel, also compressed text; "-" is standard input. A DataFrame may be of pandas, polars or
-        Arrow.
+        CSV, TSV, Parquet or Excel, also compressed text; "-" is standard input. A folder of Parquet files is one table,
+        here or at a URL that fsspec knows, such as "s3://bucket/table". A DataFrame may be of pandas, polars or Arrow.
     labels, features : str or list of str, optional
         The columns: a list of exact names, or one text with names, patterns (``label_*``) and ranges
         (``joy..anger``) by commas. Labels are guessed by default; features are all columns that are left.

@@ -21,6 +21,7 @@ from hidldl.reports.reannotation import ListOptions, Ranker
 from hidldl.reports.recovery_page import Facts, recovery_page
 from hidldl.reports.summary import Summarizer, Summary
 from hidldl.saving import save_model
+from hidldl.tables.folders import uploaded
 from hidldl.tables.numbers import NumberReader, Part, are_percentages
 from hidldl.tables.planning import Plan
 from hidldl.tables.reading import Table
@@ -219,7 +220,9 @@ class RecoveredTable:
         Parameters
         ----------
         output : path, optional
-            The table: .csv, .tsv (also .csv.gz), .parquet or .xlsx; "-" is standard output.
+            The table: .csv, .tsv (also .csv.gz), .parquet or .xlsx; "-" is standard output. A name without an ending
+            is a folder of Parquet files, if the table came in one or the folder is there; a URL that fsspec knows is
+            one too. It must be new or empty.
         report : path, optional
             A page to look at (.html).
         model : path, optional
@@ -254,18 +257,20 @@ class RecoveredTable:
             What was hidden and recovered, in figures.
         """
         paths = (output, report, model, reannotate, bad_rows if len(self.faults) else None)
-        targets = Targets(*(None if path is None else Path(path) for path in paths))
+        targets = Targets(*(None if path is None else Path(path) for path in paths), in_parts=self.table.in_parts)
         layout = self.layout(keep, unit, None if full_precision else 6, flags)
         options = ListOptions(most_rows, group_name=group or "group")
         summarizer = Summarizer(self.plan.roles.labels, reannotation=options)
         level = self._level_of_list() if reannotate is not None else self.level
         with ExitStack() as stack:
-            places = dict(zip(targets.files, stack.enter_context(replacing_all(targets.files)), strict=True))
+            elsewhere = None if targets.url is None else stack.enter_context(uploaded(targets.url))
+            here = stack.enter_context(replacing_all(targets.files, folders=targets.folders))
+            places = dict(zip(targets.files, here, strict=True))
             if targets.model is not None:
                 self.save_model(places[targets.model])
             writer = None
             if targets.output is not None:
-                place = places.get(targets.output)
+                place = elsewhere or places.get(targets.output)
                 writer = stack.enter_context(
                     open_writer(targets.output, place, self.table.delimiter, self.table.decimal, safe=safe_csv)
                 )

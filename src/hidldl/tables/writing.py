@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -18,11 +18,14 @@ import pandas as pd
 from hidldl.errors import Remedy, TableError
 from hidldl.replacing import refuse_unwritable
 from hidldl.reports.page import load_template
+from hidldl.tables.folders import is_dataset, refuse_taken, url_of
 from hidldl.tables.sources import quoted, split_suffix
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 NEEDED = {".parquet": ("pyarrow", "parquet"), ".xlsx": ("openpyxl", "excel")}
 """The packages that other formats need, and the extras that bring them."""
+PIECES_OF_PART = 25
+"""Pieces of 20,000 rows in a file of a folder."""
 MOST_EXCEL_ROWS = 1_048_575
 LONGEST_EXCEL_TEXT = 32_767
 # A sign alone is a text. Programs in East Asian languages also know the wide forms of these signs.
@@ -39,27 +42,43 @@ class Targets:
     model: Path | None = None
     reannotate: Path | None = None
     bad_rows: Path | None = None
+    in_parts: bool = field(default=False, kw_only=True)
+    """Whether the table came in several files, so that the output may do so too."""
 
     def named(self) -> dict[str, Any]:
         """The paths that are named, by what they are for."""
-        return {field.name: path for field in fields(self) if (path := getattr(self, field.name)) is not None}
+        return {each.name: path for each in fields(self) if isinstance(path := getattr(self, each.name), Path)}
 
     @property
     def files(self) -> list[Path]:
         """All of them that are files."""
-        return [path for path in self.named().values() if str(path) != "-"]
+        return [path for path in self.named().values() if str(path) != "-" and url_of(path) is None]
+
+    @property
+    def url(self) -> str | None:
+        """Where the output goes, if that is elsewhere."""
+        return None if self.output is None else url_of(self.output)
+
+    @property
+    def folders(self) -> list[Path]:
+        """The output, if it is a folder of Parquet files: its name has no ending, and that is no slip."""
+        output = [path for path in self.files if path == self.output and not path.suffix]
+        return [path for path in output if self.in_parts or path.is_dir()]
 
     def check(self, *inputs: Path) -> None:
         """Refuse what cannot be written, before the work and not after it."""
         if self.output is None and not self.files:
             raise TableError("there is nothing to write", Remedy("output"))
+        if self.url is not None:
+            refuse_taken(self.url)
         for table in (self.output, self.reannotate, self.bad_rows):
             if table is not None:
-                refuse_unusable_format(table)
+                in_parts = table in self.folders or url_of(table) is not None
+                refuse_unusable_format(Path("part.parquet") if in_parts else table)
         for path, suffixes in ((self.report, (".html", ".htm")), (self.model, (".npz", ".json"))):
             if path is not None and path.suffix not in suffixes:
                 raise TableError(f"{path.name} must end in {' or '.join(suffixes)}.")
-        refuse_unwritable(*self.files)
+        refuse_unwritable(*self.files, folders=self.folders)
         if str(self.output) == "-" and sys.stdout is None:
             raise TableError("standard output is closed", Remedy("output"))
         places = [path.resolve() for path in (*inputs, *self.files)]
@@ -145,6 +164,28 @@ class ParquetWriter:
     discard = close
 
 
+class FolderWriter:
+    """A folder of Parquet files, each of so many pieces."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.n_pieces = folder, 0
+        self.part: ParquetWriter | None = None
+
+    def write(self, frame: pd.DataFrame) -> None:
+        if self.n_pieces % PIECES_OF_PART == 0:
+            self.close()
+            self.part = ParquetWriter(self.folder / f"part-{self.n_pieces // PIECES_OF_PART:05d}.parquet")
+        assert self.part is not None
+        self.part.write(frame)
+        self.n_pieces += 1
+
+    def close(self) -> None:
+        if self.part is not None:
+            self.part.close()
+
+    discard = close
+
+
 class ExcelWriter:
     """A workbook of one sheet."""
 
@@ -211,6 +252,10 @@ def open_writer(
     Text has the delimiter and the decimal mark that are given; .tsv is separated by tabs whatever is given. With
     ``safe``, text holds no formulas; in the other formats texts are never taken as such.
     """
+    if target is not None and target.is_dir():
+        with _closing(FolderWriter(target)) as parts:
+            yield parts
+        return
     kind, compression = _suffixes(path)
     separator = delimiter if kind == ".csv" else SEPARATORS.get(kind, ",")
     decimal = "." if separator == decimal else decimal
@@ -219,13 +264,8 @@ def open_writer(
             yield to_output
         return
     if kind in NEEDED:
-        writer = ParquetWriter(target) if kind == ".parquet" else ExcelWriter(target)
-        try:
+        with _closing(ParquetWriter(target) if kind == ".parquet" else ExcelWriter(target)) as writer:
             yield writer
-        except BaseException:
-            writer.discard()
-            raise
-        writer.close()
         return
     with target.open("wb") as file:
         # Without the time and the name of the temporary file: the same result is the same bytes.
@@ -234,6 +274,16 @@ def open_writer(
             text = TextWriter(packed, separator, decimal, safe=safe)
             yield text
             text.close()
+
+
+@contextmanager
+def _closing(writer: Any) -> Iterator[Writer]:
+    try:
+        yield writer
+    except BaseException:
+        writer.discard()
+        raise
+    writer.close()
 
 
 @contextmanager
@@ -263,7 +313,7 @@ def checked_targets(word: str, table: Path, *paths: Path | None, reads: tuple[Pa
     """Targets that can be written; the output is a file beside the table, with a word in its name, if none is named."""
     if paths[0] is None and str(table) != "-":
         paths = (beside(table, word), *paths[1:])
-    targets = Targets(*paths)
+    targets = Targets(*paths, in_parts=is_dataset(table))
     targets.check(table, *reads)
     return targets
 
@@ -271,6 +321,8 @@ def checked_targets(word: str, table: Path, *paths: Path | None, reads: tuple[Pa
 def beside(path: Path, word: str) -> Path:
     """A name for a result beside the input: "mine.recovered.csv" for "mine.csv"."""
     stem, kind, compression = split_suffix(path.name)
+    if is_dataset(path):
+        return path.with_name(f"{stem}_{word}")
     if kind not in (*SEPARATORS, *NEEDED):
         kind, compression = ".csv", ""
     return path.with_name(f"{stem}.{word}{kind}{compression if compression == '.gz' else ''}")
