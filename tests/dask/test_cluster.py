@@ -92,6 +92,21 @@ def test_frames_come_back_as_frames_with_their_index_and_label_names(table, mode
     pd.testing.assert_series_equal(model.hidden_mass_.compute(), here.hidden_mass_, **same)
 
 
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask, with pandas 3.1
+def test_a_parquet_table_is_read_in_its_own_partitions(table, tmp_path):
+    X, D_obs, _ = table
+    frame = pd.DataFrame(np.hstack([X, D_obs])).set_axis([*(f"f{j}" for j in range(X.shape[1])), *"abcde"], axis=1)
+    for i in range(4):
+        frame[i * 150 : (i + 1) * 150].to_parquet(tmp_path / f"{i}.parquet")
+    parts = dd.read_parquet(tmp_path)
+    # One column of many: by itself, Dask would read it in fewer partitions.
+    model = MeanFill().fit(parts[["f0"]], parts[list("abcde")])
+    model.distributions_.to_parquet(tmp_path / "recovered")
+    expected = MeanFill().fit(X, D_obs).distributions_
+    np.testing.assert_allclose(pd.read_parquet(tmp_path / "recovered"), expected, atol=1e-6)
+    assert len(list((tmp_path / "recovered").glob("*.parquet"))) == 4
+
+
 def test_a_model_of_the_cluster_is_saved_and_answers_for_rows_in_memory(table, tmp_path):
     X, D_obs, _ = table
     model = BayesHidLDL(**BAYES).fit(*in_parts(X, D_obs))

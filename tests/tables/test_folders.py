@@ -100,7 +100,7 @@ def test_files_that_do_not_belong_together_are_refused(faces, folder, tmp_path):
     with pytest.raises(TableError, match=r"d\.parquet in faces has other columns than the first file: 'light' differs"):
         recover_table(folder, **HOW)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(TableError, match=r"empty has no \.parquet files"):
+    with pytest.raises(TableError, match=r"a folder without \.parquet files"):
         recover_table(tmp_path / "empty", **HOW)
     faces.to_parquet(tmp_path / "hive", partition_cols=["age"])
     with pytest.raises(TableError, match="keeps columns in the names of its folders"):

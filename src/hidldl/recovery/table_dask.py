@@ -217,7 +217,7 @@ def _partitions(given: dict[str, Any]) -> list[dict[str, Any]]:
             value = value.rechunk({1: -1}) if value.ndim == 2 else value
             if chunks is not None and not np.isnan([*chunks, *value.chunks[0]]).any() and value.shape[0] == sum(chunks):
                 value = value.rechunk({0: chunks})
-        columns[name] = None if value is None else list(np.ravel(value.to_delayed()))
+        columns[name] = None if value is None else _in_tasks(value)
     n_parts = len(columns["D_obs"])
     for name, parts in columns.items():
         if parts is not None and len(parts) != n_parts:
@@ -226,6 +226,14 @@ def _partitions(given: dict[str, Any]) -> list[dict[str, Any]]:
                 "partitions, for example with repartition or rechunk."
             )
     return [{name: None if parts is None else parts[i] for name, parts in columns.items()} for i in range(n_parts)]
+
+
+def _in_tasks(value: Any) -> list[Any]:
+    """A collection's partitions as tasks."""
+    if hasattr(value, "simplify"):
+        # Dask would read few columns in fewer partitions, so that shares and features no longer match.
+        return list(value.simplify().to_delayed(optimize_graph=False))
+    return list(np.ravel(value.to_delayed()))
 
 
 def _meaning_of_zeros(zeros: Zeros, glances: Sequence[tuple[int, int, bool, bool]], can_tell: bool) -> Zeros:

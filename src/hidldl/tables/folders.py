@@ -48,7 +48,8 @@ class ParquetFolder:
         url = url_of(path)
         files, places = (None, _parts(path)) if url is None else _parts_elsewhere(url, name)
         if not places:
-            raise TableError(f"{name} has no .parquet files; name a file, or a folder that has some.")
+            what = "is not a file, but a folder without" if url is None else "has no"
+            raise TableError(f"{name} {what} .parquet files; name the files that hold the table.")
         folders = "/".join(str(place).replace("\\", "/").rpartition("/")[0] for place in places)
         if "=" in folders[len(str(path)) :] and url is None:
             raise TableError(f"{name} keeps columns in the names of its folders; write them into its files.")
