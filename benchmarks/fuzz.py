@@ -1,9 +1,13 @@
-"""Files that are changed at random, in every format that the package reads: no crash, no traceback, no excess.
+"""What we promise, tried at random: no crash, no traceback, no wrong number, no excess, no part of a file.
 
-    python benchmarks/fuzz.py [--minutes 60] [--seed N] [--formats .csv,.npz] [--case NUMBER]
+    python benchmarks/fuzz.py [--minutes 60] [--seed N] [--parts tables,models] [--formats .csv,.npz] [--case NUMBER]
+    python benchmarks/fuzz.py --parts fits,kills --cases 20000 --write docs/results
 
-Every format has the same part of the time, and a process of its own, which is ended if a case takes a minute. A failure
-is printed with the options that repeat it. What counts as one is in ``tests/helpers/fuzz_targets.py``.
+Files that are changed at random, in every format that the package reads; fits of random problems by all methods with
+random settings; ``hidldl recover``, killed at random times. Every format has the same part of the time, or of the
+cases, and a process of its own, which is ended if a case takes a minute. A failure is printed with the options that
+repeat it. What counts as one is in ``tests/helpers/fuzz_targets.py``. ``--write`` makes one file for each part that is
+run as a whole, so that parts can be run one by one.
 """
 
 import argparse
@@ -17,33 +21,51 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
+from provenance import write_markdown
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 PATIENCE_S = 60.0
 """Seconds of real time for one case; on a busy machine that is more than the bound on its own time."""
 
 
-def main() -> int:
-    """Fuzz for some minutes, and print what came of it."""
-    from fuzz_targets import TARGETS  # type: ignore[import-not-found]
+PARTS = {
+    "tables": (".csv", ".tsv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zst", ".xlsx", ".parquet", ".to.csv"),
+    "models": (".npz", ".json"),
+    "others": (".mat", ".sqlite", ".request"),
+    "fits": (".fit",),
+    "kills": (".kill",),
+}
+"""What is tried, and its formats."""
+DEFAULT_MINUTES = 60.0
 
+
+def main() -> int:
+    """Fuzz for some minutes, or for so many cases, and print what came of it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--minutes", type=float, help="For all together; 60, unless --cases is given.")
+    parser.add_argument("--cases", type=int, help="For each part.")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--formats", default=",".join(TARGETS), help="By commas; all by default.")
+    parser.add_argument("--parts", default=",".join(PARTS), help="By commas; all by default.")
+    parser.add_argument("--formats", help="By commas; those of the parts by default.")
     parser.add_argument("--case", type=int, help="Only this case, of one format.")
+    parser.add_argument("--write", type=Path, metavar="FOLDER")
     given = parser.parse_args()
-    counts: dict[str, Counter[str]] = {name: Counter() for name in given.formats.split(",")}
-    for name, found in counts.items():
-        end = time.monotonic() + 60 * given.minutes / len(counts)
-        _run(
-            name,
-            given.seed,
-            range(sys.maxsize) if given.case is None else range(given.case, given.case + 1),
-            found,
-            end,
-        )
-    return _print(counts)
+    parts = {"": given.formats.split(",")} if given.formats else {name: PARTS[name] for name in given.parts.split(",")}
+    minutes = given.minutes or (DEFAULT_MINUTES if given.cases is None else float("inf"))
+    n_formats, n_failed = sum(map(len, parts.values())), 0
+    for part, names in parts.items():
+        counts: dict[str, Counter[str]] = {name: Counter() for name in names}
+        n_cases = sys.maxsize if given.cases is None else -(-given.cases // len(names))
+        numbers = range(n_cases) if given.case is None else range(given.case, given.case + 1)
+        for name, found in counts.items():
+            _run(name, given.seed, numbers, found, time.monotonic() + 60 * minutes / n_formats)
+        table = _table(counts)
+        click.echo(table)
+        n_failed += sum(found["failed"] for found in counts.values())
+        if given.write and part:
+            write_markdown(given.write / f"promises_{part}.md", table)
+    click.echo(f"{n_failed} failed")
+    return 1 if n_failed else 0
 
 
 def _run(name: str, seed: int, numbers: range, counts: "Counter[str]", end: float) -> None:
@@ -70,7 +92,7 @@ def _run(name: str, seed: int, numbers: range, counts: "Counter[str]", end: floa
 
 def _work(there: Connection, name: str, seed: int, numbers: range) -> None:
     """In a process of its own: read cases one after the other."""
-    from fuzz_targets import TARGETS, case, outcome
+    from fuzz_targets import TARGETS, case, outcome  # type: ignore[import-not-found]
 
     target = TARGETS[name]
     for number in numbers:
@@ -85,12 +107,15 @@ def _count(name: str, seed: int, number: int, kind: str, reason: str, counts: "C
         click.echo(f"--formats {name} --seed {seed} --case {number}: {reason}")
 
 
-def _print(counts: dict[str, "Counter[str]"]) -> int:
-    for name, found in counts.items():
-        click.echo(f"{name:>10} {found.total():7,} cases: " + ", ".join(f"{n:,} {kind}" for kind, n in found.items()))
-    n_failed = sum(found["failed"] for found in counts.values())
-    click.echo(f"{sum(found.total() for found in counts.values()):,} cases, {n_failed} failed")
-    return 1 if n_failed else 0
+def _table(counts: dict[str, "Counter[str]"]) -> str:
+    lines = ["| | cases | as they should | refused in one line | failed |", "|" + " --- |" * 5]
+    total: Counter[str] = Counter()
+    for name, found in [*counts.items(), ("all", total)]:
+        if name != "all":
+            total += found
+        refused = found.total() - found["read"] - found["failed"]
+        lines.append(f"| {name} | {found.total():,} | {found['read']:,} | {refused:,} | {found['failed']:,} |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """What reads bytes, with good and bad files of each format, and what may come of a file that was changed at random.
 
-A case is one changed file. It may be read, or refused by a public error in one line, within bounds on time and memory,
+``.fit`` and ``.kill`` are files of a number only, from which a fit or a killed program follows. Else a case is one
+changed file. It may be read, or refused by a public error in one line, within bounds on time and memory,
 and nothing is left behind but the file.
 """
 
@@ -22,6 +23,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+import fuzz_runs
 import hidldl
 from hidldl import DatasetUnavailableError, ModelFileError, StoreError, TableError
 from malformed import MALFORMED
@@ -359,5 +361,7 @@ TARGETS = {
         Target(".mat", dataset_seeds, mutated, read_dataset),
         Target(".sqlite", store_seeds, mutated, read_store),
         Target(".request", lambda: [json.dumps(each).encode() for each in REQUESTS], mutated_json, answer_request),
+        Target(".fit", lambda: fuzz_runs.SEEDS, fuzz_runs.drawn_seed, fuzz_runs.fit_once),
+        Target(".kill", lambda: fuzz_runs.SEEDS, fuzz_runs.drawn_seed, fuzz_runs.kill_once),
     )
 }
