@@ -178,11 +178,19 @@ def test_sparse_features_hide_what_dense_ones_do():
     assert np.array_equal(dense, thin)
 
 
+@pytest.mark.parametrize("rate", [-1, -0.01, 1.01, 2, np.nan])
+def test_a_rate_is_a_probability(rate):
+    with pytest.raises(ValueError, match="rate must be"):
+        hide_labels(DATA, rate)
+
+
 def test_bad_arguments_of_a_mechanism_are_named():
     with pytest.raises(ValueError, match="mechanism must be 'uniform' or"):
         hide_labels(DATA, mechanism="degrees")
     with pytest.raises(ValueError, match="slope must be at least 0"):
         hide_labels(DATA, mechanism="degree", slope=-1)
+    with pytest.raises(ValueError, match="slope must be at most 100"):
+        hide_labels(DATA, mechanism="degree", slope=100.5)
     with pytest.raises(ValueError, match="pass features=X"):
         hide_labels(DATA, mechanism="feature")
     with pytest.raises(ValueError, match="features has 3 rows but D has 400"):

@@ -1,6 +1,7 @@
 """The measures against SciPy's and against their formulas, and exact on degenerate rows."""
 
 import math
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pandas as pd
@@ -81,6 +82,11 @@ def test_directions_point_towards_the_truth():
         improves = measure(D, near) > measure(D, far)
         assert improves == measure.higher_is_better, measure.name
         assert measure.arrow == ("↑" if measure.higher_is_better else "↓")
+
+
+def test_nobody_can_turn_a_measure_round():
+    with pytest.raises(FrozenInstanceError):
+        MEASURES["kl"].higher_is_better = True
 
 
 def test_score_returns_what_is_asked_for_in_order():

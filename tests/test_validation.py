@@ -1,6 +1,7 @@
 """One meaning of "observed", and an error with argument, place and remedy for everything that is not valid."""
 
 import re
+import sys
 
 import numpy as np
 import pandas as pd
@@ -8,9 +9,20 @@ import pytest
 from scipy import sparse
 
 from estimators import LEARNERS, RECOVERERS
-from hidldl import BayesHidLDL, HidLDL, MeanFill, hide_labels
+from hidldl import BayesHidLDL, HidLDL, MeanFill
 from hidldl.randomness import random_generator
-from hidldl.validation import ROW_SUM_TOLERANCE, check_observed_rows
+from hidldl.validation import (
+    ROW_SUM_TOLERANCE,
+    check_distributions,
+    check_features_of_rows,
+    check_flag,
+    check_number,
+    check_observed_rows,
+    check_same_labels,
+    check_sample_weight,
+    check_verbose,
+    check_workers,
+)
 
 NAN = np.nan
 
@@ -269,12 +281,6 @@ def test_duplicate_rows_and_some_constant_columns_are_data_like_any_other(hidden
     assert np.isfinite(model.distributions_).all()
 
 
-@pytest.mark.parametrize("rate", [-0.1, 1.1, NAN])
-def test_rates_outside_0_and_1_are_refused(hidden, rate):
-    with pytest.raises(ValueError, match="rate must be"):
-        hide_labels(hidden.D, rate=rate)
-
-
 def test_random_states_of_every_kind():
     same = [random_generator(seed).random() for seed in (7, np.int64(7), np.random.default_rng(7))]
     assert len(set(same)) == 1
@@ -286,3 +292,131 @@ def test_random_states_of_every_kind():
 def test_one_dimension_is_refused_in_one_line():
     with pytest.raises(ValueError, match=r"^D_obs has one dimension; give a row per item with a column per label\.$"):
         check_observed_rows([0.5, 0.5])
+
+
+class TestChecksOnTheirOwn:
+    def test_complete_rows_are_closed_exactly_and_left_alone(self):
+        nearly = np.array([[0.5, 0.5, 0.0], [0.2, 0.3, 0.5]]) * (1 + 0.9 * ROW_SUM_TOLERANCE)
+        before = nearly.copy()
+        rows = check_distributions(nearly)
+        assert np.allclose(rows.shares, [[0.5, 0.5, 0], [0.2, 0.3, 0.5]], rtol=0, atol=1e-15)
+        assert rows.observed.all()
+        assert np.array_equal(nearly, before)
+        with pytest.raises(ValueError, match="row 1 of D has no positive observed share"):
+            check_distributions([[0.5, 0.5], [0.0, 0.0]])
+        with pytest.raises(ValueError, match=r"row 0 of D sums to 1\.002"):
+            check_distributions([[0.502, 0.5], [0.5, 0.5]])
+
+    def test_rows_of_the_incomplete_setting_may_hold_less_than_1_but_not_more(self):
+        D_obs = np.array([[0.3, 0.2, NAN], [0.2, 0.3, 0.5]])
+        assert np.array_equal(check_observed_rows(D_obs, may_be_partial=True).shares, [[0.3, 0.2, 0], [0.2, 0.3, 0.5]])
+        for most in (0.81, 1.5):
+            with pytest.raises(ValueError, match=f"row 0 of D_obs sums to {most + 0.2:.6g} over its observed labels"):
+                check_observed_rows(spoiled(D_obs, (0, 0), most), may_be_partial=True)
+        with pytest.raises(ValueError, match=r"row 1 of D_obs sums to 0\.9"):
+            check_observed_rows(spoiled(D_obs, (1, 2), 0.4), may_be_partial=True)
+
+    def test_a_zero_that_nobody_knows_is_unknown_where_a_method_can_tell(self):
+        D_obs = np.array([[0.5, 0.5, 0.0], [0.2, 0.3, 0.5]])
+        rows = check_observed_rows(D_obs, can_tell=True)
+        assert rows.unknown.tolist() == [[False, False, True], [False, False, False]]
+        assert check_observed_rows(D_obs[1:], can_tell=True).unknown is None
+        with pytest.raises(ValueError, match="D_obs is a zero that may be hidden or true in row 0, label 2"):
+            check_observed_rows(D_obs, zeros="unknown")
+
+    def test_a_row_without_any_share_says_nothing_about_its_zeros(self):
+        D_obs = np.array([[0.0, 0.0, 0.0], [0.2, 0.3, 0.5]])
+        rows = check_observed_rows(D_obs, can_tell=True, may_be_empty=True)
+        assert rows.unknown is None
+        assert not rows.observed[0].any()
+        assert np.array_equal(rows.shares, D_obs)
+
+    def test_labels_of_a_model_and_of_rows_are_the_same(self):
+        frame = pd.DataFrame([[0.5, 0.5], [0.2, 0.8]], columns=["joy", "fear"])
+        rows, plain = check_observed_rows(frame), check_observed_rows(frame.to_numpy())
+        for names in (None, pd.Index(["joy", "fear"])):
+            check_same_labels(names, 2, rows)
+            check_same_labels(names, 2, plain)
+        with pytest.raises(ValueError, match="same labels in different order"):
+            check_same_labels(pd.Index(["fear", "joy"]), 2, rows)
+        with pytest.raises(ValueError, match="D_obs has 2 labels but the model was fitted with 3"):
+            check_same_labels(None, 3, plain)
+
+    def test_features_outside_an_estimator_have_the_rows_of_the_labels(self, hidden):
+        rows = check_distributions(hidden.D)
+        assert np.array_equal(check_features_of_rows(hidden.X, rows, name="X", rows_name="D"), hidden.X)
+        for X in (hidden.X[:5], hidden.X[:4]):
+            with pytest.raises(ValueError, match=f"X has {len(X)} rows but D has 60"):
+                check_features_of_rows(X, rows, name="X", rows_name="D")
+        with pytest.raises(ValueError, match=r"X exceeds 1e\+150"):
+            check_features_of_rows(hidden.X * 1e200, rows, name="X", rows_name="D")
+
+    def test_results_come_back_in_the_container_of_the_rows(self):
+        frame = pd.DataFrame([[0.5, 0.5], [0.2, 0.8]], index=["a", "b"], columns=["joy", "fear"])
+        rows = check_observed_rows(frame)
+        table, column = rows.like_input(rows.shares, np.array([1.0, 2.0]))
+        assert table.equals(frame)
+        assert column.equals(pd.Series([1.0, 2.0], ["a", "b"]))
+        assert rows.label_names.equals(frame.columns)
+        plain = check_observed_rows(frame.to_numpy())
+        assert plain.label_names is None
+        assert plain.like_input(plain.shares)[0] is plain.shares
+
+    def test_no_label_at_all_is_refused(self):
+        with pytest.raises(ValueError, match=r"0 feature\(s\)"):
+            check_observed_rows(np.empty((3, 0)))
+
+    @pytest.mark.parametrize(
+        ("bounds", "allowed", "refused"),
+        [
+            ({"at_least": 2}, [2, 2.5, np.float32(3)], [1.99, -np.inf, NAN, np.float32(np.inf)]),
+            ({"at_most": 2}, [2, -5], [2.01, np.inf]),
+            ({"above": 2}, [2.01], [2, 1]),
+            ({"below": 2}, [1.99], [2, 3]),
+            ({}, [0, sys.float_info.max, -sys.float_info.max], [np.inf, -np.inf]),
+        ],
+    )
+    def test_numbers_have_bounds(self, bounds, allowed, refused):
+        for value in allowed:
+            check_number(value, "x", **bounds)
+        for value in refused:
+            with pytest.raises(ValueError, match="x must be"):
+                check_number(value, "x", **bounds)
+
+    def test_words_and_truths_are_no_numbers_and_numbers_no_truths(self):
+        check_number("auto", "x", or_auto=True)
+        check_flag("auto", "x", or_auto=True)
+        check_number(np.int64(3), "x", integer=True)
+        for flag in (True, False, np.True_):
+            check_flag(flag, "x")
+            check_verbose(flag)
+        check_verbose(print)
+        for word in ("a", "b", "auto ", "Auto"):
+            with pytest.raises(TypeError, match="x must be a number or 'auto'"):
+                check_number(word, "x", or_auto=True)
+            with pytest.raises(TypeError, match="x must be True, False or 'auto'"):
+                check_flag(word, "x", or_auto=True)
+        for value in (True, np.True_, "auto", None):
+            with pytest.raises(TypeError, match="x must be a number, got"):
+                check_number(value, "x")
+        with pytest.raises(TypeError, match="x must be an integer, got"):
+            check_number(2.0, "x", integer=True)
+        for value in (1, "auto", None):
+            with pytest.raises(TypeError, match="x must be True or False, got"):
+                check_flag(value, "x")
+            with pytest.raises(TypeError, match="verbose must be"):
+                check_verbose(value)
+
+    def test_workers_are_counted_as_joblib_does(self):
+        for n_jobs in (None, 1, -1, 1024, -1024):
+            check_workers(n_jobs)
+        for n_jobs in (0, 1025, -1025):
+            with pytest.raises(ValueError, match="n_jobs must"):
+                check_workers(n_jobs)
+
+    def test_weights_are_ones_where_none_are_given(self):
+        assert check_sample_weight(None, 3).tolist() == [1, 1, 1]
+        assert check_sample_weight([0, 2, 1], 3).tolist() == [0, 2, 1]
+        for wrong in ([1, 2], [0, 0, 0], [1, -1, 1], [1, NAN, 1]):
+            with pytest.raises(ValueError, match="sample_weight"):
+                check_sample_weight(wrong, 3)

@@ -226,6 +226,8 @@ def check_number(
     if isinstance(value, bool | np.bool_) or not isinstance(value, kinds):
         kind = ("an integer" if integer else "a number") + (f" or {AUTO!r}" if or_auto else "")
         raise TypeError(f"{name} must be {kind}, got {value!r}.")
+    # In single precision the largest number would be infinite.
+    value = value.item() if isinstance(value, np.generic) else value
     if not -sys.float_info.max <= value <= sys.float_info.max:  # false for NaN too
         raise ValueError(f"{name} must be finite, got {value!r}.")
     if at_least is not None and value < at_least:

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from hidldl import HidLDL, hide_labels, make_distributions
-from hidldl.recovery.algorithm1 import impose_proportions, shrink_singular_values
+from hidldl.recovery.algorithm1 import impose_proportions, shrink_singular_values, solve
 from literal_algorithm1 import algorithm1, laplacian
 
 
@@ -35,8 +35,24 @@ def test_iterates_equal_the_literal_transcription_with_other_parameters():
     assert np.abs(model.raw_distributions_ - expected).max() < 1e-10
 
 
+@pytest.mark.parametrize("constraint", [True, False])
+def test_a_solution_says_whether_its_residuals_are_below_the_tolerance(hidden, constraint):
+    G = laplacian(hidden.X, hidden.D.shape[1], sigma=1.0)
+    options = {"alpha": 1.0, "rho": 2.0, "step": 0.01, "constraint": constraint}
+    short = solve(G, hidden.D_obs, hidden.observed, **options, max_iter=7, tol=0)
+    assert (short.converged, short.n_iter) == (False, 7)
+    assert set(short.history) == ({"low_rank", "proportions"} if constraint else {"low_rank"})
+    gaps = np.max(list(short.history.values()), axis=0)
+    assert gaps.shape == (7,)
+    smallest = int(gaps.argmin())
+    for tol, converged in ((gaps[smallest], False), (np.nextafter(gaps[smallest], 1), True)):
+        again = solve(G, hidden.D_obs, hidden.observed, **options, max_iter=smallest + 1, tol=tol)
+        assert (again.converged, again.n_iter) == (converged, smallest + 1)
+        assert [len(values) for values in again.history.values()] == [smallest + 1] * len(again.history)
+
+
 @pytest.mark.parametrize("shape", [(50, 6), (4, 6), (1, 3)])
-@pytest.mark.parametrize("threshold", [0.0, 0.3, 100.0])
+@pytest.mark.parametrize("threshold", [0.0, 0.3, 1.0, 100.0])
 def test_shrinking_equals_the_svd(shape, threshold):
     Y = np.random.default_rng(0).normal(size=shape)
     U, s, Vt = np.linalg.svd(Y, full_matrices=False)
