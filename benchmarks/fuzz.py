@@ -41,6 +41,8 @@ DEFAULT_MINUTES = 60.0
 
 def main() -> int:
     """Fuzz for some minutes, or for so many cases, and print what came of it."""
+    import fuzz_targets  # type: ignore[import-not-found]  # noqa: F401  loaded once, before the processes part
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, help="For all together; 60, unless --cases is given.")
     parser.add_argument("--cases", type=int, help="For each part.")
@@ -92,7 +94,7 @@ def _run(name: str, seed: int, numbers: range, counts: "Counter[str]", end: floa
 
 def _work(there: Connection, name: str, seed: int, numbers: range) -> None:
     """In a process of its own: read cases one after the other."""
-    from fuzz_targets import TARGETS, case, outcome  # type: ignore[import-not-found]
+    from fuzz_targets import TARGETS, case, outcome
 
     target = TARGETS[name]
     for number in numbers:
