@@ -427,6 +427,27 @@ def test_malformed_tables_end_in_a_readable_message(client, tmp_path):
             client.post(f"/jobs/{job}/forget")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
+def test_a_computation_that_is_killed_is_said(folders, tmp_path, monkeypatch):
+    killed = tmp_path / "killed"
+    killed.write_text("#!/bin/sh\nkill -9 $$\n")
+    killed.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(killed))
+
+    async def ask():
+        own = jobs.Jobs(most_bytes=10**6)
+        own.begin()
+        try:
+            job = own.new("faces.csv")
+            job.table = job.folder / "table.csv"
+            return await job._answer("look", {}, None)
+        finally:
+            await own.forget_all()
+
+    why = "The computation was ended from outside, perhaps because it needed more memory than there is."
+    assert asyncio.run(ask()) == ({}, why)
+
+
 def test_a_look_ends_in_time(client, monkeypatch):
     monkeypatch.setattr(jobs, "LOOK_SECONDS", 0.01)
     state = settled(client, hand_in(client, GOOD.encode()), "reading")

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from hidldl import hide_labels, make_distributions
+from hidldl import MeanFill, hide_labels, make_distributions
 from hidldl.__main__ import main
 from hidldl.tables import recovery, results
 from malformed import LABELS, MALFORMED
@@ -335,6 +335,28 @@ def test_half_a_table_is_not_handed_to_the_next_program(run, monkeypatch):
     monkeypatch.setattr(recovery, "CHUNK_ROWS", 10)
     result = run("predict", "sums.csv", "--model", "m.npz", "-o", "-")
     assert (result.exit_code, result.stdout) == (2, "")
+
+
+def test_memory_that_runs_out_in_a_chunk_is_one_line_and_changes_nothing(run, monkeypatch):
+    run("recover", "faces.csv", "-o", "out.csv", "--model", "m.npz", "--method", "meanfill")
+    before, calls, predict = Path("out.csv").read_bytes(), [], MeanFill.predict
+
+    def runs_out(*arguments, **options):
+        calls.append(arguments)
+        if len(calls) == 3:
+            raise MemoryError
+        return predict(*arguments, **options)
+
+    monkeypatch.setattr(recovery, "CHUNK_ROWS", 10)
+    monkeypatch.setattr(MeanFill, "predict", runs_out)
+    files = sorted(Path().iterdir())
+    for output in ("out.csv", "-"):
+        calls.clear()
+        result = run("predict", "faces.csv", "--model", "m.npz", "-o", output)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr.splitlines()[-1] == "Error: there is not enough memory for this table."
+    assert Path("out.csv").read_bytes() == before
+    assert sorted(Path().iterdir()) == files
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The paper's files: found, verified, downloaded, or missed with directions."""
 
+import errno
 import hashlib
 
 import pooch
@@ -90,11 +91,28 @@ def test_a_download_is_verified_and_kept(empty_machine, monkeypatch, published):
     assert fetch(ENTRY) == path
 
 
-def test_a_wrong_download_leaves_nothing_behind(empty_machine, monkeypatch, published):
-    pretend_download(monkeypatch, b"a login page")
+@pytest.mark.parametrize("content", [b"a login page", b"the published fil", b"the published file\n", b""])
+def test_a_wrong_download_leaves_nothing_behind(empty_machine, monkeypatch, published, content):
+    pretend_download(monkeypatch, content)
     with pytest.raises(DatasetUnavailableError, match="not the published file"):
         fetch(ENTRY)
     assert list(cache_folder().iterdir()) == []
+
+
+def test_a_full_disk_is_the_reason_that_is_given(empty_machine, monkeypatch, published):
+    pretend_download(monkeypatch, OSError(errno.ENOSPC, "No space left on device"))
+    with pytest.raises(DatasetUnavailableError, match="downloading failed with No space left on device"):
+        fetch(ENTRY)
+    assert list(cache_folder().iterdir()) == []
+    pretend_download(monkeypatch, published)
+    assert fetch(ENTRY).read_bytes() == published
+
+
+def test_a_cache_that_cannot_be_made_is_the_reason_that_is_given(empty_machine, monkeypatch, published):
+    (empty_machine / "cache").write_text("a file where the folder should be")
+    pretend_download(monkeypatch, published)
+    with pytest.raises(DatasetUnavailableError, match="downloading failed with Not a directory"):
+        fetch(ENTRY)
 
 
 def test_hidldl_data_comes_before_the_cache(empty_machine, monkeypatch, published):

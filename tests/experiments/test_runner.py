@@ -16,6 +16,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from hidldl import (
     SABFGS,
@@ -338,6 +339,27 @@ def test_a_failing_method_is_a_row_with_its_traceback_and_can_be_tried_again(tmp
     assert failed["traceback"].str.contains("broken on purpose").all()
     assert run([broken], store) == 0
     assert run([broken], store, retry_failed=True) == len(failed)
+
+
+def test_a_worker_that_is_killed_is_one_line_and_what_is_finished_is_kept(tmp_path, monkeypatch):
+    """As joblib says it, without the seconds that its processes take to start."""
+
+    def one_then_none(n_jobs, return_as):
+        def work(tasks):
+            function, arguments, options = next(iter(tasks))
+            yield function(*arguments, **options)
+            raise TerminatedWorkerError("A worker process managed by the executor was unexpectedly terminated.\n...")
+
+        return work
+
+    store, wanted = Store(tmp_path / "results.sqlite"), [experiment(methods=METHODS[2:3])]
+    with monkeypatch.context() as patch:
+        patch.setattr("hidldl.experiments.runner.Parallel", one_then_none)
+        with pytest.raises(MemoryError, match=r"^a process was killed, .*fewer processes at a time\.$"):
+            run(wanted, store)
+    finished = len(store.results())
+    assert finished > 0
+    assert run(wanted, store) == len(store.results()) - finished > 0
 
 
 def test_a_method_that_holds_another_runs_too(tmp_path):

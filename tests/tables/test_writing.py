@@ -1,5 +1,6 @@
 """Results in files: every digit, every name, or no file at all."""
 
+import errno
 import gzip
 import os
 import subprocess
@@ -11,7 +12,7 @@ import pandas as pd
 import pytest
 
 from hidldl.errors import TableError
-from hidldl.replacing import replacing, replacing_all
+from hidldl.replacing import naming, replacing, replacing_all
 from hidldl.tables import writing
 from hidldl.tables.reading import open_table
 from hidldl.tables.rows import Layout, RecoveredRows
@@ -159,6 +160,30 @@ def test_nothing_changes_on_failure(tmp_path, error):
         a.write_text("new")
         b.write_text("new")
         raise error
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a", "as it was")]
+
+
+def test_a_folder_that_is_read_only_is_refused_before_anything_is_written(tmp_path, monkeypatch):
+    (tmp_path / "a").write_text("as it was")
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)  # chmod does not bind an administrator
+    for name in ("a", "b"):
+        with pytest.raises(
+            PermissionError, match=rf"{name} cannot be written: permission denied; name another place\.$"
+        ):
+            replacing(tmp_path / name).__enter__()
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a", "as it was")]
+
+
+def test_a_disk_that_is_full_leaves_files_as_they_were(tmp_path):
+    (tmp_path / "a").write_text("as it was")
+    with (
+        pytest.raises(OSError, match=r"a cannot be written: No space left on device; free some space and try again\.$"),
+        naming(tmp_path / "a"),
+        replacing_all([tmp_path / "b", tmp_path / "a"]) as (b, a),
+    ):
+        b.write_text("whole")
+        a.write_text("half")
+        raise OSError(errno.ENOSPC, "No space left on device")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a", "as it was")]
 
 

@@ -64,9 +64,9 @@ def _download(entry: DatasetFile, *, progress: Progress) -> Path:
                 )
             return download.replace(folder / entry.file)
     except OSError as error:  # requests' exceptions are OSErrors too
-        reason = (
-            error if isinstance(error, DatasetUnavailableError) else f"downloading failed with {type(error).__name__}"
-        )
+        # What the system says has a reason worth knowing, such as a full disk; what the network says fills pages.
+        why = error.strerror if isinstance(error.errno, int) and error.strerror else type(error).__name__
+        reason = error if isinstance(error, DatasetUnavailableError) else f"downloading failed with {why}"
         raise DatasetUnavailableError(
             f"{entry.name} is not on this machine (looked in {', '.join(map(str, search_folders()))}), and {reason}. "
             f"Get {entry.file} from {entry.url} ({entry.checksum}) and put it into {folder}, or set the environment "

@@ -5,7 +5,7 @@ import traceback
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, as_completed
+from concurrent.futures import BrokenExecutor, Executor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,7 +74,13 @@ def run(
 def _in_processes(works: list[Work], store: Store, n_jobs: int) -> Iterator[tuple[Condition, int]]:
     """Processes of this machine write their results themselves, each as soon as it is there."""
     tasks = (delayed(_evaluate_and_record)(*work, store.path) for work in works)
-    yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered")(tasks)
+    try:
+        yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered")(tasks)
+    except BrokenExecutor as error:
+        raise MemoryError(
+            "a process was killed, perhaps because there was not enough memory; what is finished is kept, so run it "
+            "again, with fewer processes at a time."
+        ) from error
 
 
 def _on(executor: Executor, works: list[Work], store: Store) -> Iterator[tuple[Condition, int]]:
