@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
-from provenance import write_markdown
+from provenance import provenance, write_markdown
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 PATIENCE_S = 60.0
@@ -55,6 +55,7 @@ def main() -> int:
     parts = {"": given.formats.split(",")} if given.formats else {name: PARTS[name] for name in given.parts.split(",")}
     minutes = given.minutes or (DEFAULT_MINUTES if given.cases is None else float("inf"))
     n_formats, n_failed = sum(map(len, parts.values())), 0
+    source = provenance()  # of the code that is loaded, whatever is committed until the end
     for part, names in parts.items():
         counts: dict[str, Counter[str]] = {name: Counter() for name in names}
         n_cases = sys.maxsize if given.cases is None else -(-given.cases // len(names))
@@ -65,7 +66,7 @@ def main() -> int:
         click.echo(table)
         n_failed += sum(found["failed"] for found in counts.values())
         if given.write and part:
-            write_markdown(given.write / f"promises_{part}.md", table)
+            write_markdown(given.write / f"promises_{part}.md", table, source)
     click.echo(f"{n_failed} failed")
     return 1 if n_failed else 0
 

@@ -31,7 +31,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from provenance import ROOT, write_markdown
+from provenance import ROOT, provenance, write_markdown
 
 TESTS = {
     "simplex": ["tests/test_simplex.py"],
@@ -88,7 +88,7 @@ def main() -> None:
         importlib.import_module(name)
     reasons = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
     kept = json.loads(given.keep.read_text()) if given.keep and given.keep.exists() else {}
-    table, survivors = _table_head(), []
+    table, survivors, measured = _table_head(), [], provenance()
     for module in given.modules.split(","):
         source = (ROOT / "src/hidldl" / f"{module}.py").read_text(encoding="utf-8")
         everything = places(source)
@@ -104,7 +104,7 @@ def main() -> None:
     text = "\n".join([*table, "", f"Drawn with seed {given.seed}. What survived:", "", *survivors])
     print(text)
     if given.write:
-        write_markdown(given.write / "mutants.md", text)
+        write_markdown(given.write / "mutants.md", text, measured)
 
 
 def _alive(module: str, chosen: list[Mutant], kept: dict[str, list[str]], version: str) -> list[Mutant]:
