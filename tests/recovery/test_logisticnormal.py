@@ -22,10 +22,10 @@ def problem():
     return root, root @ root.T, rng.normal(size=(6, 5)), rng.uniform(1, 2, 6), shares, observed
 
 
-def solve(S, mean, scale, shares, observed, nu):
-    weights, slope, evidence = np.zeros_like(mean), np.zeros_like(S), np.zeros(len(mean))
-    importance, nus = np.ones(len(mean)), np.broadcast_to(nu, len(mean)).astype(float)
-    find_modes(S, mean, scale, shares, observed, nus, 50, 1e-12, importance, weights, slope, evidence)
+def solve(S, mean, scale, shares, observed, nu, importance=1.0, start=0.0, steps=50):
+    weights, slope, evidence = np.full_like(mean, start), np.zeros_like(S), np.zeros(len(mean))
+    importance, nus = (np.broadcast_to(each, len(mean)).astype(float) for each in (importance, nu))
+    find_modes(S, mean, scale, shares, observed, nus, steps, 1e-12, importance, weights, slope, evidence)
     return weights, slope, evidence
 
 
@@ -106,3 +106,89 @@ def test_a_row_without_labels_keeps_its_prior(problem):
     _, S, mean, scale, shares, observed = problem
     weights, *_ = solve(S, mean, scale, np.zeros_like(shares), np.zeros_like(observed), 10.0)
     assert (weights == 0).all()
+
+
+@pytest.mark.parametrize(("nu", "far"), [(1.0, 0.1), (1.0, 30.0), (1e3, 3.0), (1e3, 30.0), (1e6, 1.0)])
+def test_at_the_mode_the_pull_of_the_labels_is_that_of_the_prior(problem, nu, far):
+    """The gradient is 0: a = nu (d - p), from any start, also where the prior's mean is far off."""
+    _, S, mean, scale, shares, observed = problem
+    for start in (0.0, 0.5):
+        weights, _, evidence = solve(S, far * mean, scale, shares, observed, nu, start=start)
+        z = far * mean + scale[:, None] * (weights * observed) @ S
+        p = np.where(observed, np.exp(z - np.where(observed, z, -np.inf).max(axis=1, keepdims=True)), 0)
+        pull = nu * (shares - p / p.sum(axis=1, keepdims=True))
+        assert np.allclose((weights * observed)[observed], pull[observed], rtol=1e-4, atol=1e-6 * nu)
+        assert np.allclose(evidence, solve(S, far * mean, scale, shares, observed, nu)[2], rtol=1e-6)
+
+
+def test_a_label_that_is_observed_in_part_has_the_logarithm_of_that_in_its_mean(problem):
+    _, S, mean, scale, shares, observed = problem
+    presence = np.where(observed & (shares == 0), 0.3, observed * 1.0)
+    assert (presence == 0.3).any()
+    shift = np.log(np.where(presence == 0.3, 0.3, 1))
+    partly, whole = solve(S, mean, scale, shares, presence, 40.0), solve(S, mean + shift, scale, shares, observed, 40.0)
+    for found, expected in zip(partly, whole, strict=True):
+        assert np.allclose(found, expected)
+
+
+def test_rows_count_in_the_slope_by_their_importance(problem):
+    _, S, mean, scale, shares, observed = problem
+    importance = np.array([0, 1, 0, 2.5, 0, 0.5])
+    weights, slope, evidence = solve(S, mean, scale, shares, observed, 40.0, importance)
+    expected = np.zeros_like(S)
+    for i in np.flatnonzero(importance):
+        part = slice(i, i + 1)
+        own = solve(S, mean[part], scale[part], shares[part], observed[part], 40.0)
+        expected += importance[i] * own[1]
+        assert np.allclose(weights[i], own[0][0])
+        assert np.allclose(evidence[i], own[2][0])
+    assert np.allclose(slope, expected)
+    assert np.array_equal(slope, slope.T)
+    # Rows without importance have a mode too, unless no step is to be taken.
+    assert np.allclose(weights, solve(S, mean, scale, shares, observed, 40.0)[0])
+    untouched, again, nothing = solve(S, mean, scale, shares, observed, 40.0, importance, start=0.01, steps=0)
+    assert (untouched[importance == 0] == 0.01).all()
+    assert (nothing[importance == 0] == 0).all()
+    assert np.abs(again).max() > 0
+
+
+def test_more_steps_never_make_the_loss_larger(problem):
+    _, S, mean, scale, shares, observed = problem
+    for far in (1.0, 20.0):
+        losses = [loss_of(S, far * mean, scale, shares, observed, 1e4, steps) for steps in (0, 1, 2, 4, 8, 50)]
+        assert (np.diff(losses, axis=0) <= 1e-9 * np.abs(losses[0])).all()
+        assert (losses[-1] < losses[0])[observed.sum(axis=1) > 1].all()
+
+
+def loss_of(S, mean, scale, shares, observed, nu, steps):
+    weights = solve(S, mean, scale, shares, observed, nu, steps=steps)[0]
+    f = scale[:, None] * weights @ S
+    z = np.where(observed, mean + f, -np.inf)
+    return (weights * f).sum(axis=1) / 2 + nu * (logsumexp(z, axis=1) - (shares * (mean + f)).sum(axis=1))
+
+
+def test_draws_are_written_from_the_first_to_the_last_of_each_row(problem):
+    _, S, mean, scale, shares, observed = problem
+    weights, *_ = solve(S, mean, scale, shares, observed, 40.0)
+    prior, noise = np.random.default_rng(1).standard_normal((2, 1, 5, 8))
+    nus, whole = np.full(6, 40.0), np.full((6, 5, 8), np.nan)
+    draw_log_shares(S, mean, scale, observed, nus, weights, prior, noise, np.zeros(6, int), np.full(6, 8), whole)
+    assert np.isfinite(whole).all()
+    first, last, part = np.array([0, 2, 3, 8, 0, 5]), np.array([8, 5, 3, 8, 1, 8]), np.full((6, 5, 8), np.nan)
+    # With draws of each row's own, which are the same for all here.
+    own = [np.repeat(each, 6, axis=0) for each in (prior, noise)]
+    draw_log_shares(S, mean, scale, observed, nus, weights, *own, first, last, part)
+    for i in range(6):
+        written = np.arange(8)
+        written = (written >= first[i]) & (written < last[i])
+        assert np.allclose(part[i][:, written], whole[i][:, written])
+        assert np.isnan(part[i][:, ~written]).all()
+
+
+def test_a_row_without_labels_is_drawn_from_its_prior(problem):
+    _, S, mean, scale, *_ = problem
+    prior, noise = np.random.default_rng(1).standard_normal((2, 6, 5, 8))
+    out, nothing = np.empty((6, 5, 8)), np.zeros((6, 5))
+    limits = np.zeros(6, int), np.full(6, 8)
+    draw_log_shares(S, mean, scale, nothing.astype(bool), np.full(6, 40.0), nothing, prior, noise, *limits, out)
+    assert np.allclose(out, mean[:, :, None] + np.sqrt(scale)[:, None, None] * prior)
