@@ -19,7 +19,8 @@ import numpy as np
 from hidldl.arrays import FloatArray, IntArray
 from hidldl.compiling import compiled
 
-SMALLEST_STEP = 1e-4
+SMALLEST_STEP = 1e-8
+"""The least part of a step: far from the mode, where softmax is flat, Newton steps are a million times too long."""
 
 
 @compiled
