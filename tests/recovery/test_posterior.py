@@ -396,12 +396,15 @@ def test_a_share_is_0_where_that_has_the_smaller_expected_relative_error(curved)
     assert np.allclose(found[kept], mean[kept])
 
 
-def test_rows_of_which_nothing_is_known_keep_a_label(mixture):
+def test_rows_of_which_nothing_is_known_keep_their_largest_label(mixture):
     model, rows = mixture
-    few = replace(rows, nu=np.full(12, 0.5))
-    found = relative_rows(model, few, Draws.shared(np.random.default_rng(0), 64, 5), 0)
+    few, draws = replace(rows, nu=np.full(12, 2.0)), Draws.shared(np.random.default_rng(0), 64, 5)
+    found = relative_rows(model, few, draws, 0)
     assert np.allclose(found.sum(axis=1), 1)
-    assert np.isfinite(found).all()
+    D, weights = weighted_shares(model, few, slice(0, 12), draws, True, np.random.default_rng([0, 0]))
+    largest = (D[-1] @ weights[-1]).argmax()
+    assert found[-1].argmax() == largest
+    assert (found[-1] == 0).any()
 
 
 def test_means_of_counts_are_never_0(curved):
@@ -431,6 +434,18 @@ def test_a_lost_share_is_that_among_it_and_the_observed_ones(case, request):
     taken, seen = np.where(lost[:, :, None], D, 0).sum(axis=1), np.where(rows.observed[:, :, None], D, 0).sum(axis=1)
     expected = (taken / (taken + seen) * own_weights).sum(axis=1)
     assert np.allclose((share * weights).sum(axis=1), expected, atol=0.02)
+
+
+def test_a_lost_share_of_counts_can_be_0(curved):
+    model, rows = curved
+    few = replace(rows, nu=np.full(len(rows.nu), 3.0)).part(slice(0, 9))
+    lost = ~few.observed & (np.cumsum(~few.observed, axis=1) == 1)
+    draws = Draws.shared(np.random.default_rng(0), 64, 5)
+    for zeros in (True, False):
+        curve = replace(model.estimates.curve, zeros=zeros)
+        own = replace(model, estimates=replace(model.estimates, curve=curve))
+        share, _ = draw_lost_share(own, few, draws, zeros, lost, np.random.default_rng(1))
+        assert (share[lost.any(axis=1)] == 0).any() == zeros
 
 
 def test_tables_of_another_seed_are_others_and_as_many_as_asked_for(mixture):
