@@ -302,6 +302,18 @@ def test_zeros_in_doubt_are_0_in_as_many_draws_as_they_are_likely(doubtful, zero
         assert (D[~doubts & ~part.observed] > 0).all()
 
 
+def test_draws_weigh_alike_whatever_the_size_of_their_mask_s_part(curved):
+    model, rows = curved
+    plain = replace(model, estimates=replace(model.estimates, curve=None))
+    doubts = ~rows.observed & (np.cumsum(~rows.observed, axis=1) == 1)
+    rows = replace(rows, presence=np.where(doubts, 0.25, rows.presence))
+    rng = np.random.default_rng(0)
+    draws = Draws.shared(rng, 40, 5)
+    assert len({part.shape for part in draws.parts(16)}) == 2
+    _, weights = weighted_shares(plain, rows, slice(0, 9), draws, None, rng)
+    assert np.allclose(weights, 1 / 40)
+
+
 def test_votes_that_are_left_say_whether_labels_were_overlooked(doubtful):
     _, rows, _, voted = doubtful
     # All ten votes are left of shares of tenths that no smaller number has: nothing was lost.
