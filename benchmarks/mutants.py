@@ -110,8 +110,9 @@ def main() -> None:
 def _alive(module: str, chosen: list[Mutant], kept: dict[str, list[str]], version: str) -> list[Mutant]:
     """The mutants that no test notices; ``kept`` has the names of others, by the version of the module's text."""
     before = kept.get(version, [])
+    left = [mutant for mutant in chosen if mutant.name not in before]
     with TemporaryDirectory() as folder:
-        alive = list(_survivors(module, [mutant for mutant in chosen if mutant.name not in before], Path(folder)))
+        alive = list(_survivors(module, left, Path(folder))) if left else []
     kept.clear()
     kept[version] = sorted({*before, *(mutant.name for mutant in chosen if mutant not in alive)})
     return alive
