@@ -75,8 +75,8 @@ def _problem(rng):
 
 
 def _as_handed_in(rng, D_obs, observed):
-    """With a mask, or with NaN, in an array or in a table."""
-    if rng.random() < 0.5:
+    """With a mask, or with NaN, in an array or in a table. Without any NaN, zeros would need a mask."""
+    if rng.random() < 0.5 or observed.all():
         return D_obs, observed
     gaps = np.where(observed, D_obs, np.nan).astype(D_obs.dtype)
     return (pd.DataFrame(gaps).rename(columns=str) if rng.random() < 0.3 else gaps,)
@@ -90,7 +90,12 @@ def _settings(rng, n_rows):
     }
     words = {
         **{"solver": ["algorithm1", "exact"], "hiding": ["uniform", "degree"], "estimate": ["mean", "relative", *ACTS]},
-        **{"standardize": [True, False], "ordered": [True, False], "n_components": [1, 2, 3], "n_groups": [1, 2, 5]},
+        **{
+            "standardize": [True, False],
+            "ordered": [True, False],
+            "n_components": [1, 2, min(3, n_rows // 2)],
+            "n_groups": [1, 2, 5],
+        },
         **{"n_draws": [2, 5, 16], "max_iter": [1, 2, 5, 20], "n_neighbors": [None, 1, min(6, n_rows - 1)]},
         "grid": [{"alpha": [0.1, 10.0]}],
     }
