@@ -185,10 +185,12 @@ def test_draws_are_written_from_the_first_to_the_last_of_each_row(problem):
         assert np.isnan(part[i][:, ~written]).all()
 
 
-def test_a_row_without_labels_is_drawn_from_its_prior(problem):
+@pytest.mark.parametrize("n_rows", [2, 6])
+def test_a_row_without_labels_is_drawn_from_its_prior(problem, n_rows):
     _, S, mean, scale, *_ = problem
-    prior, noise = np.random.default_rng(1).standard_normal((2, 6, 5, 8))
-    out, nothing = np.empty((6, 5, 8)), np.zeros((6, 5))
-    limits = np.zeros(6, int), np.full(6, 8)
-    draw_log_shares(S, mean, scale, nothing.astype(bool), np.full(6, 40.0), nothing, prior, noise, *limits, out)
+    mean, scale = mean[:n_rows], scale[:n_rows]
+    prior, noise = np.random.default_rng(1).standard_normal((2, n_rows, 5, 8))
+    out, nothing = np.empty((n_rows, 5, 8)), np.zeros((n_rows, 5))
+    limits = np.zeros(n_rows, int), np.full(n_rows, 8)
+    draw_log_shares(S, mean, scale, nothing.astype(bool), np.full(n_rows, 40.0), nothing, prior, noise, *limits, out)
     assert np.allclose(out, mean[:, :, None] + np.sqrt(scale)[:, None, None] * prior)
