@@ -42,6 +42,13 @@ def test_a_folder_of_files_is_one_table(faces, folder):
     pd.testing.assert_frame_equal(recover_table(folder, **HOW).frame.reset_index(drop=True), expected)
 
 
+def test_files_are_read_in_the_order_of_their_numbers(faces, tmp_path):
+    (tmp_path / "faces").mkdir()
+    for i in range(12):
+        faces[i * 8 : (i + 1) * 8].to_parquet(tmp_path / "faces" / f"part.{i}.parquet")
+    assert list(recover_table(tmp_path / "faces", **HOW).frame["face"]) == list(faces["face"])
+
+
 def test_a_result_is_written_part_by_part(faces, folder, tmp_path, monkeypatch):
     monkeypatch.setattr(writing, "PIECES_OF_PART", 2)
     monkeypatch.setattr("hidldl.tables.results.CHUNK_ROWS", 20)

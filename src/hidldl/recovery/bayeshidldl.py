@@ -260,7 +260,7 @@ class BayesHidLDL(PosteriorRecoverer):
 
     def _fit_on_cluster(self, X: Any, D_obs: Any, observed: Any, votes: Any) -> Self:
         """As ``fit``; a sample of the rows chooses parameters, and rounds of EM add up small matrices over all."""
-        from hidldl.recovery.fitting_dask import fit_on_cluster, keep_rows
+        from hidldl.recovery.fitting_dask import center_and_deviation, fit_on_cluster, keep_rows
         from hidldl.recovery.table_dask import ClusterTable
 
         if self.hiding == "degree" or self.device not in (None, AUTO):
@@ -274,7 +274,7 @@ class BayesHidLDL(PosteriorRecoverer):
         with threads(self.n_jobs) as mapper, shown(self.verbose) as progress:
             self._choose(table.features, table.shares, table.observed, None, table.row_weights, rng, mapper)
             rows = table.features[some_rows(rng, len(table), self._choice.n_landmarks)]
-            landmarks = Landmarks.of(rows, *table.center_and_deviation(), self._choice.standardize)
+            landmarks = Landmarks.of(rows, *center_and_deviation(table), self._choice.standardize)
             self._features = landmarks.with_width(self._choice.width)
             parameters = self._choice.parameters(table.shape[1])
             how: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "progress": progress}

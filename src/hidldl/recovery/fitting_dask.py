@@ -7,7 +7,7 @@ last digit, if a worker is lost.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -22,8 +22,9 @@ from hidldl.parallel import row_blocks
 from hidldl.progress import Progress
 from hidldl.recovery.covariances import sums_over_pairs
 from hidldl.recovery.fitting import LARGEST_LEVERAGE, Rounds, Sums, climb, common_kinds, every_so_many
-from hidldl.recovery.kernelmean import KernelMap, Ridge
-from hidldl.recovery.latent import Estimates, LatentModel, Parameters, Rows, weights_of_rows
+from hidldl.recovery.kernelmean import SMALLEST_FEATURE, KernelMap, Ridge, without_rounding
+from hidldl.recovery.latent import Estimates, LatentModel, Parameters, Rows
+from hidldl.recovery.rowweights import weights_of_rows
 from hidldl.recovery.table_dask import ClusterTable, Part, Recovered, added, in_a_tree, keep_results, recovered
 
 
@@ -86,6 +87,39 @@ class PartRounds(Rounds):
     @property
     def state(self) -> State:
         return State(self.leverage, self.weights, self.residuals)
+
+
+def center_and_deviation(table: ClusterTable) -> tuple[FloatArray, FloatArray]:
+    """Means and standard deviations of the features, as of ``kernelmean``."""
+    peak = np.maximum(table.total(largest_features, combine=largest), SMALLEST_FEATURE)
+    _, mean, squares = table.total(moments, peak, combine=merged_moments)
+    return mean * peak, without_rounding(np.sqrt(squares / len(table))) * peak
+
+
+def largest_features(part: Part) -> FloatArray:
+    return np.abs(part.features).max(axis=0).astype(np.float64)
+
+
+def moments(part: Part, peak: FloatArray) -> tuple[int, FloatArray, FloatArray]:
+    """Rows, means and sums of squares around them, of features divided by their largest value."""
+    scaled = part.features / peak
+    mean = scaled.mean(axis=0)
+    return len(scaled), mean, ((scaled - mean) ** 2).sum(axis=0)
+
+
+def merged_moments(parts: Sequence[tuple[int, FloatArray, FloatArray]]) -> tuple[int, FloatArray, FloatArray]:
+    """Moments of all rows from those of parts (Chan, Golub and LeVeque 1983)."""
+    n_rows, mean, squares = parts[0]
+    for n_more, mean_of_more, squares_of_more in parts[1:]:
+        total, gap = n_rows + n_more, mean_of_more - mean
+        mean = mean + gap * (n_more / total)
+        squares = squares + squares_of_more + gap**2 * (n_rows * n_more / total)
+        n_rows = total
+    return n_rows, mean, squares
+
+
+def largest(parts: Sequence[FloatArray]) -> FloatArray:
+    return np.asarray(reduce(np.maximum, parts))
 
 
 class StartSums(NamedTuple):

@@ -31,8 +31,6 @@ BLOCK_ROWS_OF_MANY = 512
 """Rows of a block where labels are so many that their covariance has factors."""
 SHARE_OF_OVERALL = 0.1
 """How far a row's kinds follow all rows, whatever its features say: a regression is no proof that a kind is absent."""
-ROW_WEIGHTS = (1e-3, 1e3)
-"""However few or many its votes are, a row weighs no less and no more than this, relative to the average one."""
 RARE = 1e-3
 """A kind that is less likely than this in a row does not move the estimates."""
 
@@ -308,11 +306,6 @@ def draw_rows(
     counts = np.maximum(np.diff(ends, axis=1, prepend=0), 1)
     weights = np.take_along_axis(rows.kinds / counts, np.minimum(kinds, len(estimates.offsets) - 1), axis=1)
     return out, weights / weights.sum(axis=1, keepdims=True), kinds
-
-
-def weights_of_rows(votes: FloatArray | None, mean_votes: float, n_rows: int) -> FloatArray:
-    """How much each row's annotation weighs, relative to one of so many votes."""
-    return np.ones(n_rows) if votes is None else np.clip(votes / mean_votes, *ROW_WEIGHTS)
 
 
 def work_blocks(n_rows: int, n_labels: int) -> list[slice]:

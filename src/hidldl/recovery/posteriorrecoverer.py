@@ -17,7 +17,7 @@ from hidldl.recovery.findings import describe, describe_kinds
 from hidldl.recovery.heldout import HeldOutGame
 from hidldl.recovery.hidingcurve import HidingCurve
 from hidldl.recovery.kernelmean import KernelMap, Landmarks, Ridge
-from hidldl.recovery.latent import Estimates, LatentModel, Parameters, Rows, weights_of_rows
+from hidldl.recovery.latent import Estimates, LatentModel, Parameters, Rows
 from hidldl.recovery.posterior import (
     Draws,
     acted_rows,
@@ -28,6 +28,7 @@ from hidldl.recovery.posterior import (
     relative_rows,
     sampled_tables,
 )
+from hidldl.recovery.rowweights import weights_of_rows
 from hidldl.recovery.search import Choice
 from hidldl.recovery.unknownzeros import settle
 from hidldl.recovery.zerorates import ZeroRates

@@ -24,9 +24,8 @@ from hidldl.cluster import is_dask
 from hidldl.errors import DivergenceError, warn_user
 from hidldl.masks import ZEROS_ARE_HIDDEN, Zeros
 from hidldl.parallel import one_blas_thread
-from hidldl.recovery.kernelmean import SMALLEST_FEATURE, without_rounding
-from hidldl.recovery.latent import weights_of_rows
 from hidldl.recovery.meanfill import filled, rest
+from hidldl.recovery.rowweights import weights_of_rows
 from hidldl.validation import (
     ObservedRows,
     check_features,
@@ -183,12 +182,6 @@ class ClusterTable:
             self._last = positions, Sample(*map(np.concatenate, zip(*samples, strict=True)))
         return self._last[1]
 
-    def center_and_deviation(self) -> tuple[FloatArray, FloatArray]:
-        """Means and standard deviations of the features, as of ``kernelmean``."""
-        peak = np.maximum(self.total(largest_features, combine=largest), SMALLEST_FEATURE)
-        _, mean, squares = self.total(moments, peak, combine=merged_moments)
-        return mean * peak, without_rounding(np.sqrt(squares / len(self))) * peak
-
     def collection(self, blocks: Sequence[Any], dtype: Any, *, per_row: bool = False) -> Any:
         """A lazy collection like ``D_obs`` of blocks of labels, or of values per row, from each partition with rows."""
         if self.frame is None:
@@ -295,32 +288,6 @@ def survey(part: Part) -> Survey:
 def rows_at(part: Part, mean_votes: float, positions: IntArray) -> Sample:
     weights = weights_of_rows(part.votes, mean_votes, len(part.rows.shares))
     return Sample(*(side[positions] for side in (part.features, part.shares, part.observed, weights)))
-
-
-def largest_features(part: Part) -> FloatArray:
-    return np.abs(part.features).max(axis=0).astype(np.float64)
-
-
-def moments(part: Part, peak: FloatArray) -> tuple[int, FloatArray, FloatArray]:
-    """Rows, means and sums of squares around them, of features divided by their largest value."""
-    scaled = part.features / peak
-    mean = scaled.mean(axis=0)
-    return len(scaled), mean, ((scaled - mean) ** 2).sum(axis=0)
-
-
-def merged_moments(parts: Sequence[tuple[int, FloatArray, FloatArray]]) -> tuple[int, FloatArray, FloatArray]:
-    """Moments of all rows from those of parts (Chan, Golub and LeVeque 1983)."""
-    n_rows, mean, squares = parts[0]
-    for n_more, mean_of_more, squares_of_more in parts[1:]:
-        total, gap = n_rows + n_more, mean_of_more - mean
-        mean = mean + gap * (n_more / total)
-        squares = squares + squares_of_more + gap**2 * (n_rows * n_more / total)
-        n_rows = total
-    return n_rows, mean, squares
-
-
-def largest(parts: Sequence[FloatArray]) -> FloatArray:
-    return np.asarray(reduce(np.maximum, parts))
 
 
 def added(parts: Sequence[Any]) -> Any:

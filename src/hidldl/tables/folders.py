@@ -39,7 +39,7 @@ def is_dataset(path: Path) -> bool:
 
 
 class ParquetFolder:
-    """The files of a folder as one table, in the order of their names, or one file elsewhere."""
+    """The files of a folder as one table, in the order of their names and numbers, or one file elsewhere."""
 
     decimal = "."
 
@@ -75,7 +75,13 @@ class ParquetFolder:
 def _parts(folder: Path) -> list[Path]:
     """Files in a folder; what writers leave beside them begins with a dot or an underscore."""
     found = (file.relative_to(folder) for file in folder.rglob("*.parquet") if file.is_file())
-    return [folder / file for file in sorted(found) if not any(part.startswith((".", "_")) for part in file.parts)]
+    shown = [file for file in found if not any(part.startswith((".", "_")) for part in file.parts)]
+    return [folder / file for file in sorted(shown, key=_order)]
+
+
+def _order(file: Path | str) -> list[tuple[int, str]]:
+    """Part 10 comes after part 2, as writers count them."""
+    return [(int(text), "") if text.isdigit() else (-1, text) for text in re.split(r"(\d+)", str(file))]
 
 
 def _parts_elsewhere(url: str, name: str) -> tuple[Any, list[str]]:
@@ -84,7 +90,7 @@ def _parts_elsewhere(url: str, name: str) -> tuple[Any, list[str]]:
         found = [place] if files.isfile(place) else files.find(place)
     except (OSError, ValueError) as error:
         raise TableError(f"{name} cannot be read: {quoted(error, 80)}.") from None
-    parts = sorted(file for file in found if file.endswith(".parquet"))
+    parts = sorted((file for file in found if file.endswith(".parquet")), key=_order)
     return files, [file for file in parts if not file.rpartition("/")[2].startswith((".", "_"))]
 
 
