@@ -10,7 +10,7 @@ import torch
 
 from hidldl.arrays import Tensor
 
-SMALLEST_STEP = 1e-4
+SMALLEST_STEP = 1e-8
 NEVER = -1e30
 """The log-share of a label that is not observed: its exponential is 0 and its product with 0 is too."""
 
