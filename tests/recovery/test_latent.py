@@ -220,6 +220,7 @@ def test_parts_that_do_not_fit_together_are_refused(two_kinds):
     broken = [replace(model, estimates=replace(estimates, **part)) for part in wrong]
     for part in ({"gram": regression.gram[1:]}, {"factor": regression.factor[:, 1:]}, {"center": np.zeros(3)}):
         broken.append(replace(model, regression=replace(regression, **part)))
+    broken.append(replace(model, estimates=estimates.of_kinds(np.empty(0, dtype=np.int64))))
     for each in broken:
         with pytest.raises(ValueError, match="the parts of the model do not fit together"):
             each.check()
