@@ -32,3 +32,12 @@ def test_typical_rows_are_at_the_quartiles(demo):
 def test_with_nothing_hidden_any_row_is_typical():
     complete = Demo.prepare(make_distributions(n_rows=20, random_state=0), rate=0, random_state=0)
     assert len(complete.typical_rows(complete.D_obs.to_numpy())) == 3
+
+
+def test_some_rows_keep_features_and_labels_together():
+    data = make_distributions(n_rows=50, random_state=0)
+    some = Demo.prepare(data, rate=0.5, random_state=0, n_rows=20).data
+    at = [int(np.flatnonzero((np.asarray(data.features) == row).all(axis=1))[0]) for row in np.asarray(some.features)]
+    assert len(set(at)) == 20
+    assert np.array_equal(some.distributions, np.asarray(data.distributions)[at])
+    assert Demo.prepare(data, rate=0.5, random_state=0, n_rows=60).data is data

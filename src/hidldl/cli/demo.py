@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--dataset", default="VADER", show_default=True, help="A name that 'hidldl datasets' lists.")
+@click.option("--rows", type=click.IntRange(1), default=2000, show_default=True, help="Take so many rows, at random.")
 @click.option("--rate", type=click.FloatRange(0, 1), default=0.5, show_default=True, help="Share of labels to hide.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the draw.")
 @click.option(
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Where to write the picture (.png, .svg or .pdf).",
 )
-def demo(dataset: str, rate: float, seed: int, picture: Path) -> None:
+def demo(dataset: str, rows: int, rate: float, seed: int, picture: Path) -> None:
     """Hide labels of a real dataset and recover them by several methods.
 
     Ends with a table of scores and a picture. The default data, words rated by ten people each, come with the
@@ -44,7 +45,7 @@ def demo(dataset: str, rate: float, seed: int, picture: Path) -> None:
         new_figure(1, 1)  # tells of a missing matplotlib before the work, not after it
         with console.status(f"Loading {dataset} ..."):
             data = load_dataset(dataset)
-        hidden = Demo.prepare(data, rate, seed)
+        hidden = Demo.prepare(data, rate, seed, rows)
     except (ImportError, ValueError, OSError) as error:
         raise click.ClickException(str(error)) from error
     share_hidden = 1 - hidden.observed.to_numpy().mean()

@@ -1,12 +1,13 @@
 """The demo: hide labels of a real dataset, recover them by several methods, compare."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.utils import resample
 
 from hidldl.arrays import FloatArray
 from hidldl.datasets.dataset import Dataset
@@ -81,8 +82,12 @@ class Demo:
     observed: pd.DataFrame
 
     @classmethod
-    def prepare(cls, data: Dataset, rate: float, random_state: int) -> "Demo":
-        """Hide labels of ``data``."""
+    def prepare(cls, data: Dataset, rate: float, random_state: int, n_rows: int | None = None) -> "Demo":
+        """Hide labels of ``data``, or of so many of its rows, drawn at random."""
+        if n_rows is not None and n_rows < len(data.features):
+            how: dict[str, Any] = {"replace": False, "n_samples": n_rows, "random_state": random_state}
+            features, distributions = resample(data.features, data.distributions, **how)
+            data = replace(data, features=features, distributions=distributions)
         truth = pd.DataFrame(data.distributions, columns=list(data.label_names))
         return cls(data, *hide_labels(truth, rate=rate, random_state=random_state))
 
