@@ -30,6 +30,7 @@ RATES = {"Emotion6": (0.5, 0.3), "VADER": (0.5, 0.3), "Natural-Scene": (0.5, 0.3
 MOST_ROWS = 2000
 """Larger tables are cut: the question is not one of size."""
 BINS = np.linspace(0, 1, 11)
+GAPS = tuple(f"gap of bin {k}" for k in range(10))
 FEWEST_IN_BIN = 50
 AUDITED = (0, 20, 100)
 TABLES = {
@@ -46,9 +47,7 @@ def recovery(arguments: argparse.Namespace) -> dict[str, str]:
     tasks = [
         (name, rate, seed) for name in names for rate in RATES.get(name, (0.5,)) for seed in range(arguments.masks)
     ]
-    rows = pd.DataFrame(in_parallel(recover_table, tasks, arguments.jobs))
-    means = rows.groupby(["dataset", "hidden"], sort=False).mean(numeric_only=True)
-    return {"unaware_recovery.md": as_markdown(_named(means), "dataset, hidden")}
+    return {"unaware_recovery.md": averaged(in_parallel(recover_table, tasks, arguments.jobs), ["dataset", "hidden"])}
 
 
 def recover_table(name: str, rate: float, seed: int) -> dict[str, Any]:
@@ -69,9 +68,7 @@ def mechanisms(arguments: argparse.Namespace) -> dict[str, str]:
     tasks = [
         (*how, name, arguments.rows, seed) for how in MECHANISMS for name in names for seed in range(arguments.masks)
     ]
-    rows = pd.DataFrame(in_parallel(hide_by, tasks, arguments.jobs))
-    means = rows.groupby(["mechanism", "dataset"], sort=False).mean(numeric_only=True)
-    return {"unaware_mechanisms.md": as_markdown(_named(means), "mechanism, dataset")}
+    return {"unaware_mechanisms.md": averaged(in_parallel(hide_by, tasks, arguments.jobs), ["mechanism", "dataset"])}
 
 
 def hide_by(mechanism: str, slope: float, name: str, most_rows: int, seed: int) -> dict[str, Any]:
@@ -85,9 +82,7 @@ def hide_by(mechanism: str, slope: float, name: str, most_rows: int, seed: int) 
 
 def generated(arguments: argparse.Namespace) -> dict[str, str]:
     tasks = [(table, rate, seed) for table in TABLES for rate in (0.3, 0.5) for seed in range(arguments.masks)]
-    rows = pd.DataFrame(in_parallel(recover_votes, tasks, arguments.jobs))
-    means = rows.groupby(["table", "hidden"], sort=False).mean(numeric_only=True)
-    return {"unaware_generated.md": as_markdown(_named(means), "table, hidden")}
+    return {"unaware_generated.md": averaged(in_parallel(recover_votes, tasks, arguments.jobs), ["table", "hidden"])}
 
 
 def recover_votes(table: str, rate: float, seed: int) -> dict[str, Any]:
@@ -108,9 +103,8 @@ def votes(table: str, seed: int, n_rows: int = 1500) -> tuple[FloatArray, FloatA
 
 def audit(arguments: argparse.Namespace) -> dict[str, str]:
     tasks = [(n_rows, rate, seed) for rate in (0.5,) for n_rows in AUDITED for seed in range(arguments.masks)]
-    rows = pd.DataFrame(in_parallel(recover_audited, tasks, arguments.jobs))
-    means = rows.groupby(["audited rows", "hidden"], sort=False).mean(numeric_only=True)
-    return {"unaware_audit.md": as_markdown(_named(means), "audited rows, hidden")}
+    tables = in_parallel(recover_audited, tasks, arguments.jobs)
+    return {"unaware_audit.md": averaged(tables, ["audited rows", "hidden"])}
 
 
 def recover_audited(n_rows: int, rate: float, seed: int) -> dict[str, Any]:
@@ -147,8 +141,8 @@ def compared(X: FloatArray, D: FloatArray, D_obs: FloatArray, observed: BoolArra
         "rate": 1 - observed.mean(),
         "rate found": float(np.mean(model.hidden_rate_)),
         "AUC": area(D[unknown] > 0, model.hidden_probability_[unknown]),
-        "calibration": worst_bin(~observed[unknown], model.hidden_probability_[unknown]),
         "time / known": seconds / seconds_known,
+        **gaps_of_bins(~observed[unknown], model.hidden_probability_[unknown]),
     }
 
 
@@ -163,19 +157,20 @@ def area(is_positive: BoolArray, probability: FloatArray) -> float:
     return float(roc_auc_score(is_positive, probability)) if is_positive.any() and not is_positive.all() else np.nan
 
 
-def worst_bin(hidden: BoolArray, probability: FloatArray) -> float:
-    """The largest difference, over ten bins, of the mean probability and how many zeros were hidden."""
+def gaps_of_bins(hidden: BoolArray, probability: FloatArray) -> dict[str, float]:
+    """The mean probability minus how many zeros were hidden, in each of ten bins; NaN where a bin has few zeros."""
     bins = np.clip(np.digitize(probability, BINS) - 1, 0, 9)
-    gaps = [
-        abs(float(probability[bins == k].mean() - hidden[bins == k].mean()))
-        for k in range(10)
-        if (bins == k).sum() >= FEWEST_IN_BIN
-    ]
-    return max(gaps)
+    is_in = [bins == k for k in range(10)]
+    gaps = [float((probability - hidden)[i].mean()) if i.sum() >= FEWEST_IN_BIN else np.nan for i in is_in]
+    return dict(zip(GAPS, gaps, strict=True))
 
 
-def _named(means: pd.DataFrame) -> pd.DataFrame:
-    return means.set_axis([", ".join(map(str, names)) for names in means.index])
+def averaged(tables: list[dict[str, Any]], by: list[str]) -> str:
+    """Means over the masks; calibration is that of the worst of ten bins."""
+    means = pd.DataFrame(tables).groupby(by, sort=False).mean(numeric_only=True)
+    if set(GAPS) <= set(means):
+        means = means.drop(columns=list(GAPS)).assign(calibration=means[list(GAPS)].abs().max(axis=1))
+    return as_markdown(means.set_axis([", ".join(map(str, names)) for names in means.index]), ", ".join(by))
 
 
 def main() -> None:

@@ -181,6 +181,15 @@ class TestRecovery:
         assert score(D, model.distributions_)["chebyshev"] < 1.02 * score(D, known.distributions_)["chebyshev"]
         assert abs(np.mean(model.hidden_rate_) - (1 - observed.mean())) < 0.05
 
+    def test_doubts_no_zero_where_small_shares_are_never_0(self):
+        """Rows differ much, so that shares below the smallest seem possible; which cells are 0 says otherwise."""
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((300, 2))
+        D = softmax(X @ rng.standard_normal((2, 5)) + 3 * rng.standard_normal((300, 5)), axis=1).clip(min=0.01)
+        D_obs, _ = hide_labels(D / D.sum(axis=1, keepdims=True), RATE, random_state=0)
+        model = BayesHidLDL(nu=16.0, zeros="unknown", **(KNOWN | {"ridge": 10.0})).fit(X, D_obs)
+        assert (model.hidden_probability_[D_obs == 0] > 0.98).all()
+
     def test_of_a_table_without_zeros_or_with_a_mask_is_what_it_was(self, table):
         X, _, D_obs, observed = table
         complete = without_true_zeros()[1][: len(X)]

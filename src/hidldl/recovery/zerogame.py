@@ -57,8 +57,8 @@ class ZeroChoice:
 
     def with_others(self, choice: Choice, shares: FloatArray) -> "ZeroChoice":
         """The same kind of zeros with other parameters."""
-        if self.finest is None:
-            return ZeroChoice(choice)
+        if self.finest is None or self.finest >= FINEST:
+            return replace(self, choice=choice)
         return replace(self.all_hidden(choice, shares), by_share=self.by_share)
 
     def fit(
@@ -149,7 +149,7 @@ class ZeroGame:
         Small shares that are overlooked more often make the same pattern. So that is tried too, unless shares are
         visibly those of votes, of which some come out as 0 in any case.
         """
-        hidden = ZeroChoice.all_hidden(choice, self.game.shares)
+        hidden = self._hidden(choice)
         votes = ZeroChoice(choice) if "nu" in settings else self._votes(choice)
         if not clearly_better(self.losses(votes), self.losses(hidden), PROOF):
             return hidden
@@ -164,6 +164,11 @@ class ZeroGame:
         table = (kernel.features, game.shares, game.observed, self.unknown, self.known_rates)
         fit = chosen.fit(*table, max_iter=game.max_iter, tol=game.tol, row_weights=game.row_weights, mapper=self.mapper)
         game.presence, game.row_weights = fit.rows.presence, fit.rows.nu / chosen.choice.nu
+
+    def _hidden(self, choice: Choice) -> ZeroChoice:
+        """Shares that the smallest of them tells from 0, or that nothing makes 0, if that foretells zeros better."""
+        hidden = ZeroChoice.all_hidden(choice, self.game.shares)
+        return min(hidden, replace(hidden, finest=FINEST), key=lambda candidate: float(self.losses(candidate).mean()))
 
     def _votes(self, choice: Choice) -> ZeroChoice:
         """Shares of so many votes that the smallest is a single one, with the weight that foretells zeros best."""
