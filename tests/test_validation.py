@@ -281,6 +281,27 @@ def test_duplicate_rows_and_some_constant_columns_are_data_like_any_other(hidden
     assert np.isfinite(model.distributions_).all()
 
 
+class ArrayOnCard:
+    """What CuPy's arrays are to us: NumPy may not look inside, they have to be fetched."""
+
+    __cuda_array_interface__ = None
+
+    def __init__(self, values):
+        self.values = np.asarray(values)
+
+    def __array__(self, *args, **options):
+        raise TypeError("Implicit conversion to a NumPy array is not allowed.")
+
+    def get(self):
+        return self.values
+
+
+def test_arrays_on_a_card_are_fetched(hidden):
+    table = [hidden.X, hidden.D_obs, hidden.observed]
+    expected = MeanFill().fit(*table).distributions_
+    assert np.array_equal(MeanFill().fit(*map(ArrayOnCard, table)).distributions_, expected)
+
+
 def test_random_states_of_every_kind():
     same = [random_generator(seed).random() for seed in (7, np.int64(7), np.random.default_rng(7))]
     assert len(set(same)) == 1

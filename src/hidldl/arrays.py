@@ -23,6 +23,15 @@ def namespace(array: Any) -> Any:
     return np if isinstance(array, np.ndarray) else sys.modules["torch"]
 
 
+def in_memory(values: Any) -> Any:
+    """Tensors of PyTorch and arrays of CuPy, also those on a card, as NumPy arrays; everything else as it is."""
+    if hasattr(values, "detach") and hasattr(values, "cpu"):
+        return values.detach().cpu().numpy()
+    if hasattr(values, "__cuda_array_interface__") and hasattr(values, "get"):
+        return values.get()
+    return values
+
+
 def compact(X: Any) -> Any:
     """Checked features as a CSR matrix if nearly all of them are 0: their products are then many times cheaper."""
     if sparse.issparse(X) or np.count_nonzero(X) > COMPACT_DENSITY * X.size:

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import infer_dtype
 
-from hidldl.arrays import BoolArray, FloatArray
+from hidldl.arrays import BoolArray, FloatArray, in_memory
 from hidldl.errors import warn_user
 from hidldl.refusals import refuse_misaligned, refuse_where
 
@@ -65,7 +65,7 @@ def check_mask(observed: Any, shape: tuple[int, ...], frame: pd.DataFrame | None
 
 def _three_values(observed: Any, shape: tuple[int, ...], frame: pd.DataFrame | None, name: str) -> Mask:
     """True, and neither True nor False."""
-    values = np.asarray(observed)
+    values = np.asarray(in_memory(observed))
     unknown = np.zeros(values.shape, dtype=bool)
     if values.dtype.kind in "Of":
         unknown = np.asarray(pd.isna(values))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hidldl.arrays import BoolArray, FloatArray
+from hidldl.arrays import BoolArray, FloatArray, in_memory
 from hidldl.masks import Zeros, resolve_mask
 from hidldl.refusals import (
     label_name,
@@ -66,6 +66,7 @@ def check_features(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) ->
     """
     from sklearn.utils.validation import validate_data  # here, since reading a table needs no scikit-learn
 
+    X = in_memory(X)
     checked = validate_data(estimator, X, reset=reset, ensure_min_samples=min_rows, **_FEATURE_CHECKS)
     refuse_nonfinite_features(checked, X)
     if reset:
@@ -77,6 +78,7 @@ def check_features_of_rows(X: Any, rows: ObservedRows, *, name: str, rows_name: 
     """Features outside an estimator: finite numbers, sparse or not, one row for each row of labels."""
     from sklearn.utils import check_array
 
+    X = in_memory(X)
     checked = check_array(X, input_name=name, **_FEATURE_CHECKS)
     refuse_nonfinite_features(checked, X, name)
     refuse_huge_features(checked, X, name)
@@ -198,7 +200,7 @@ def check_one_per_row(values: Any, n_rows: int, name: str, what: str) -> FloatAr
     """One finite number of 0 or more per row, not 0 in every row."""
     from sklearn.utils import check_array
 
-    values = check_array(values, ensure_2d=False, dtype=np.float64, input_name=name)
+    values = check_array(in_memory(values), ensure_2d=False, dtype=np.float64, input_name=name)
     if values.shape != (n_rows,):
         raise ValueError(f"{name} has shape {values.shape}; give one {what} for each of the {n_rows} rows.")
     if (values < 0).any():
@@ -276,6 +278,7 @@ def _as_matrix(values: Any, name: str) -> tuple[FloatArray, pd.DataFrame | None]
             f"{name} is None; give an array or a DataFrame "
             "(the estimator requires y to be passed, but the target y is None)."
         )
+    values = in_memory(values)
     frame = values if isinstance(values, pd.DataFrame) else None
     if frame is not None and frame.columns.has_duplicates:
         duplicate = frame.columns[frame.columns.duplicated()][0]

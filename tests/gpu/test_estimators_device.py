@@ -27,6 +27,17 @@ def test_results_are_those_without_a_device(hidden, device, model, dtype, near):
     assert there.parameters_ == here.parameters_
 
 
+def test_tensors_are_taken_as_arrays_are(hidden, device):
+    import torch
+
+    tensors = [torch.tensor(np.asarray(each), device=device) for each in (hidden.X, hidden.D_obs, hidden.observed)]
+    tensors[0].requires_grad_()
+    model, expected = (HidLDL(4.0, device=device.type, random_state=0) for _ in range(2))
+    found = model.fit(*tensors).distributions_
+    assert np.array_equal(found, expected.fit(hidden.X, hidden.D_obs, hidden.observed).distributions_)
+    assert np.array_equal(model.predict(tensors[0]), expected.predict(hidden.X))
+
+
 def test_an_approximate_graph_gives_rows_in_their_own_order(device):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 2))
