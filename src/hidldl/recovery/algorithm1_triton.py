@@ -20,6 +20,8 @@ FEWEST_COLUMNS = 16
 """Labels are padded to a power of 2 of at least this size, the smallest of a product of matrices in Triton."""
 LOOKUP_ROWS, LOOKUPS_AT_ONCE = 16, 4
 """Rows of a program of the first kernel, and neighbours of each that are on their way from memory at a time."""
+LINE = 16
+"""Numbers in single precision that come from memory together."""
 TILE_ROWS, TILES, TILE_WARPS = 32, 32, 4
 """Rows that a program of the second kernel holds in registers, how many such tiles it goes through, and its warps."""
 
@@ -39,7 +41,7 @@ def solve(
     """As ``algorithm1.solve``, to rounding. The Laplacian is a sparse tensor in CSR layout."""
     n_rows, n_labels = D_obs.shape
     columns = padded(n_labels)
-    D, D_next, product = D_obs.clone(), torch.empty_like(D_obs), torch.empty_like(D_obs)
+    D, D_next, product = aligned(D_obs), aligned(D_obs), torch.empty_like(D_obs)
     Y, W = torch.empty_like(D_obs), torch.empty_like(D_obs if constraint else D_obs[:1])
     n_programs = triton.cdiv(n_rows, TILE_ROWS * TILES)
     grams, gaps = D_obs.new_empty((n_programs, columns, columns)), D_obs.new_empty((n_programs, 2))
@@ -52,7 +54,7 @@ def solve(
         with torch.cuda.device_of(D):
             _step_rows[(n_programs,)](
                 *(product, D, D_next, Y, W, D_obs, mask, M, steps, grams, gaps, n_rows),
-                **{"n_labels": n_labels, "COLUMNS": columns, "ROWS": TILE_ROWS, "TILES": TILES},
+                **{"n_labels": n_labels, "WIDTH": D.stride(0), "COLUMNS": columns, "ROWS": TILE_ROWS, "TILES": TILES},
                 START=n_iter == 0,
                 CONSTRAINT=constraint,
                 num_warps=TILE_WARPS,
@@ -64,7 +66,7 @@ def solve(
                 proportion_gaps.append(float(proportions))
             converged = bool(max(low_rank, proportions) < tol)
             if converged or n_iter == max_iter:
-                return Solution(D, history_of(low_rank_gaps, proportion_gaps), converged, n_iter)
+                return Solution(D.contiguous(), history_of(low_rank_gaps, proportion_gaps), converged, n_iter)
         M[:n_labels, :n_labels] = torch.from_numpy(shrinkage(gram, alpha / rho)).to(M)
         D, D_next = D_next, D
     raise AssertionError("the last sweep returns")
@@ -76,9 +78,17 @@ def multiply(matrix: Tensor, D: Tensor, out: Tensor) -> Tensor:
     with torch.cuda.device_of(D):
         _multiply[(triton.cdiv(n_rows, LOOKUP_ROWS),)](
             *(matrix.crow_indices(), matrix.col_indices(), matrix.values(), D, out, n_rows),
-            **{"n_labels": n_labels, "COLUMNS": padded(n_labels), "ROWS": LOOKUP_ROWS, "AT_ONCE": LOOKUPS_AT_ONCE},
+            **{"n_labels": n_labels, "WIDTH": D.stride(0), "COLUMNS": padded(n_labels)},
+            **{"ROWS": LOOKUP_ROWS, "AT_ONCE": LOOKUPS_AT_ONCE},
         )
     return out
+
+
+def aligned(D: Tensor) -> Tensor:
+    """A copy whose rows lie within as few lines of memory as they can: a look-up fetches whole lines."""
+    n_rows, n_labels = D.shape
+    width = min(triton.next_power_of_2(n_labels), triton.cdiv(n_labels, LINE) * LINE)
+    return D.new_zeros((n_rows, width))[:, :n_labels].copy_(D)
 
 
 def padded(n_labels: int) -> int:
@@ -102,6 +112,7 @@ def _multiply(
     out,
     n_rows,
     n_labels: tl.constexpr,
+    WIDTH: tl.constexpr,
     COLUMNS: tl.constexpr,
     ROWS: tl.constexpr,
     AT_ONCE: tl.constexpr,
@@ -117,7 +128,7 @@ def _multiply(
             there = k + u < count
             neighbor = tl.load(columns + first + (k + u), mask=there, other=0).to(tl.int64)
             weight = tl.load(values + first + (k + u), mask=there, other=0.0)
-            cells = neighbor[:, None] * n_labels + labels[None, :]
+            cells = neighbor[:, None] * WIDTH + labels[None, :]
             total += weight[:, None] * tl.load(D + cells, mask=there[:, None] & known[None, :], other=0.0)
     cells = rows.to(tl.int64)[:, None] * n_labels + labels[None, :]
     tl.store(out + cells, total, mask=inside[:, None] & known[None, :])
@@ -138,6 +149,7 @@ def _step_rows(
     gaps,
     n_rows,
     n_labels: tl.constexpr,
+    WIDTH: tl.constexpr,
     COLUMNS: tl.constexpr,
     ROWS: tl.constexpr,
     TILES: tl.constexpr,
@@ -157,7 +169,8 @@ def _step_rows(
         rows = (program * TILES + tile) * ROWS + tl.arange(0, ROWS)
         cells = rows.to(tl.int64)[:, None] * n_labels + labels[None, :]
         real = (rows < n_rows)[:, None] & (labels < n_labels)[None, :]
-        d = tl.load(D + cells, mask=real, other=0.0)
+        places = rows.to(tl.int64)[:, None] * WIDTH + labels[None, :]
+        d = tl.load(D + places, mask=real, other=0.0)
         slope = tl.load(product + cells, mask=real, other=0.0)
         # The split A = Y M, and the multiplier over rho, which is what it leaves of Y.
         if START:
@@ -189,7 +202,7 @@ def _step_rows(
         d = tl.where(real, tl.maximum(d - step * slope, 0.0), 0.0)
         total = tl.sum(d, axis=1)[:, None]
         d = tl.where(total > 0, d / tl.where(total > 0, total, 1.0), uniform)
-        tl.store(D_next + cells, d, mask=real)
+        tl.store(D_next + places, d, mask=real)
         y = tl.where(real, low_rank_rest + d, 0.0)
         tl.store(Y + cells, y, mask=real)
         gram += tl.dot(tl.trans(y), y, input_precision="ieee")
