@@ -18,7 +18,7 @@ from hidldl.recovery.algorithm1 import Solution, history_of, shrinkage
 
 FEWEST_COLUMNS = 16
 """Labels are padded to a power of 2 of at least this size, the smallest of a product of matrices in Triton."""
-LOOKUP_ROWS, LOOKUPS_AT_ONCE = 16, 4
+LOOKUP_ROWS, LOOKUPS_AT_ONCE = 16, 8
 """Rows of a program of the first kernel, and neighbours of each that are on their way from memory at a time."""
 LINE = 16
 """Numbers in single precision that come from memory together."""
