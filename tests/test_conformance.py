@@ -49,7 +49,7 @@ def fit(kind, problem, **parameters):
     return estimator.fit(problem.X, problem.D_obs, observed=problem.observed)
 
 
-@parametrize_with_checks([kind() for kind in DISGUISED], expected_failed_checks=lambda estimator: CANNOT_FIT)
+@parametrize_with_checks(DISGUISED, expected_failed_checks=lambda estimator: CANNOT_FIT)
 def test_scikit_learns_own_checks(estimator, check):
     with warnings.catch_warnings():
         # Some checks hand over features with which Algorithm 1 or L-BFGS cannot converge, or a graph that vanishes.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hidldl import BayesHidLDL
+from hidldl import BayesHidLDL, SelfTuned
 from hidldl.methods import all_methods
 
 RECOVERERS = [method.kind for method in all_methods() if method.role != "learner"]
@@ -20,7 +20,8 @@ ESTIMATORS = RECOVERERS + LEARNERS
 
 # A search along one axis is a search; all axes take seconds for each test.
 MOSTLY_GIVEN: dict[type, dict[str, Any]] = {
-    BayesHidLDL: {"ridge": 1.0, "width": 1.0, "standardize": True, "prior_rows": 1.0}
+    BayesHidLDL: {"ridge": 1.0, "width": 1.0, "standardize": True, "prior_rows": 1.0},
+    SelfTuned: {"grid": {"alpha": [0.1, 10.0]}, "n_draws": 2},
 }
 
 
@@ -66,4 +67,4 @@ def _disguise(estimator_class: Any) -> Any:
     return chosen
 
 
-DISGUISED = [_disguise(estimator_class) for estimator_class in ESTIMATORS]
+DISGUISED = [_disguise(kind)(**MOSTLY_GIVEN.get(kind, {})) for kind in ESTIMATORS]
