@@ -9,8 +9,10 @@ import pytest
 
 from browser import THEMES, WIDTHS, faint_text, sideways
 from hidldl import predict_table
+from hidldl.app import jobs
 from hidldl.app.server import make_app
 from serving import served
+from warm import warm  # noqa: F401  fixture
 
 REFUSAL = "status of 422"
 """What the browser itself notes where the page is told that a table or a choice cannot be used."""
@@ -28,9 +30,10 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def address(folder):
+def address(folder, warm):  # noqa: F811
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", str(folder))
+        patch.setattr(jobs, "sys", warm)
         with served(make_app(most_megabytes=1)) as address:
             yield address
     assert list(folder.iterdir()) == []

@@ -27,6 +27,7 @@ from hidldl.errors import PYTHON_WORDS
 from malformed import MALFORMED
 from serving import served
 from table_files import GOOD
+from warm import warm  # noqa: F401  fixture
 
 
 @pytest.fixture
@@ -59,10 +60,17 @@ def client_of(app):
 
 
 @pytest.fixture
-def client(folders):
+def cold_client(folders):
+    """With the program that users start."""
     with client_of(make_app(most_megabytes=1)) as client:
         yield client
     assert list(Path(tempfile.gettempdir()).glob("hidldl-app-*")) == []
+
+
+@pytest.fixture
+def client(warm, cold_client, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(jobs, "sys", warm)
+    return cold_client
 
 
 @pytest.fixture
@@ -104,7 +112,8 @@ def downloaded(client, job, which):
     return answer
 
 
-def test_from_table_to_files(client, table, hidden):
+def test_from_table_to_files(cold_client, table, hidden):
+    client = cold_client
     job = hand_in(client, table.to_csv())
     state = settled(client, job, "reading")
     roles = {column["name"]: column["role"] for column in state["overview"]["columns"]}
@@ -259,7 +268,8 @@ def test_a_silent_page_is_forgotten(folders, table):
         assert folders() == []
 
 
-def test_cancelling_ends_the_run_and_keeps_the_table_and_the_next_in_line_moves_up(client, folders, table):
+def test_cancelling_ends_the_run_and_keeps_the_table_and_the_next_in_line_moves_up(cold_client, folders, table):
+    client = cold_client
     job = hand_in(client, pd.concat([table.reset_index(drop=True)] * 40).to_csv(index=False))
     second, third = hand_in(client, table.to_csv()), hand_in(client, table.to_csv())
     for one in (job, second, third):
@@ -448,9 +458,9 @@ def test_a_computation_that_is_killed_is_said(folders, tmp_path, monkeypatch):
     assert asyncio.run(ask()) == ({}, why)
 
 
-def test_a_look_ends_in_time(client, monkeypatch):
+def test_a_look_ends_in_time(cold_client, monkeypatch):
     monkeypatch.setattr(jobs, "LOOK_SECONDS", 0.01)
-    state = settled(client, hand_in(client, GOOD.encode()), "reading")
+    state = settled(cold_client, hand_in(cold_client, GOOD.encode()), "reading")
     assert state["problem"] == "This file takes longer than 0.01 seconds to read; use the command hidldl recover."
 
 

@@ -380,7 +380,9 @@ class TestUncertainty:
 
     def test_relative_estimates_are_0_where_a_true_0_is_likely(self, table, unaware):
         X, D, D_obs, _ = table
-        relative = BayesHidLDL(**unaware.parameters_, zeros="unknown", estimate="relative", random_state=0).fit(X, D_obs)
+        relative = BayesHidLDL(**unaware.parameters_, zeros="unknown", estimate="relative", random_state=0).fit(
+            X, D_obs
+        )
         assert (relative.distributions_[D_obs == 0] == 0).mean() > 0.2
         clark = [score(D, model.distributions_)["clark"] for model in (relative, unaware)]
         assert clark[0] < clark[1]
