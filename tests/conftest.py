@@ -10,6 +10,7 @@ from hypothesis import settings
 
 from browser import browser, open_page  # noqa: F401  fixtures
 from hidldl import hide_labels, make_distributions
+from hidldl.recovery import search
 
 # The same examples in every run, however long they take: a change makes a test fail, not the day or the machine.
 settings.register_profile("seeded", derandomize=True, deadline=None)
@@ -22,6 +23,13 @@ def hidden():
     data = make_distributions(n_rows=60, n_features=4, n_labels=5, random_state=3)
     D_obs, observed = hide_labels(data.distributions, rate=0.5, random_state=4)
     return SimpleNamespace(X=data.features, D=data.distributions, D_obs=D_obs, observed=observed)
+
+
+@pytest.fixture
+def short_search(monkeypatch):
+    """BayesHidLDL chooses among few candidates, for tests that are not about what it chooses."""
+    axes = {"nu": (4.0, 1024.0, 65536.0), "ridge": (10.0, 10000.0), "width": (1.0,), "prior_rows": (1.0,)}
+    monkeypatch.setattr(search, "AXES", axes)
 
 
 @pytest.fixture(autouse=True)

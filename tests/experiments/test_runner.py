@@ -379,7 +379,7 @@ def test_results_of_some_experiments(tmp_path):
 
 SCRIPT = textwrap.dedent(
     """
-    import sys
+    import os, sys
     sys.path.insert(0, sys.argv[2])
     import test_runner as t
     from hidldl.experiments.protocol import register_dataset
@@ -387,51 +387,82 @@ SCRIPT = textwrap.dedent(
     from hidldl.experiments.store import Store
     register_dataset("small", t.small)
     register_dataset("other", t.other)
-    run([t.experiment()], Store(sys.argv[1]), n_jobs=int(sys.argv[3]))
+    for line in sys.stdin:
+        if line == "start\\n":
+            pid = os.fork()
+            if pid == 0:
+                run([t.experiment()], Store(sys.argv[1]))
+                os._exit(0)
+            print(pid, flush=True)
+        else:
+            print(os.waitstatus_to_exitcode(os.waitpid(int(line), 0)[1]), flush=True)
     """
 )
 
 
-def start(path, n_jobs=1):
-    here = os.path.dirname(__file__)  # noqa: PTH120
-    return subprocess.Popen([sys.executable, "-c", SCRIPT, str(path), here, str(n_jobs)], start_new_session=True)
+class Runs:
+    """Processes that run the experiment. All are forks of one, so that their start is not what is waited for."""
+
+    def __init__(self, path):
+        here = os.path.dirname(__file__)  # noqa: PTH120
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self._process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(path), here], **pipes)
+
+    def _ask(self, line):
+        print(line, file=self._process.stdin, flush=True)
+        return int(self._process.stdout.readline())
+
+    def start(self):
+        return self._ask("start")
+
+    def ended(self, pid):
+        """How it ended, once it has."""
+        return self._ask(pid)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._process.communicate()
 
 
+needs_forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX's")
+
+
+@needs_forks
 def test_a_run_that_is_killed_twenty_times_ends_with_the_same_rows(tmp_path):
     """kill -9 at random moments: nothing half-written is read, nothing that finished is run again."""
     undisturbed = Store(tmp_path / "undisturbed.sqlite")
+    began = time.monotonic()
     run([experiment()], undisturbed)
+    longest = (time.monotonic() - began) / 8
     path = tmp_path / "killed.sqlite"
     rng = np.random.default_rng(0)
-    kills, finished = 0, False
-    while not finished:
-        process = start(path)
-        if kills < 20:
-            # Start-up takes about a second; the evaluations follow within the next.
-            time.sleep(rng.uniform(0.6, 1.6))
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            kills += 1
+    with Runs(path) as runs:
+        for _ in range(20):
+            pid = runs.start()
+            time.sleep(rng.uniform(0, longest))
+            os.kill(pid, signal.SIGKILL)
+            runs.ended(pid)
             if path.exists():
                 rows = numbers(Store(path))
                 known = numbers(undisturbed)[lambda frame, keys=rows["key"]: frame["key"].isin(keys)]
                 assert rows.fillna(-1).to_dict() == known.reset_index(drop=True).fillna(-1).to_dict()
-        else:
-            assert process.wait() == 0
-            finished = True
+        assert runs.ended(runs.start()) == 0
     pd.testing.assert_frame_equal(numbers(Store(path)), numbers(undisturbed), check_exact=True)
 
 
+@needs_forks
 def test_two_runs_on_one_store_do_not_harm_it(tmp_path):
     path = tmp_path / "shared.sqlite"
-    processes = [start(path), start(path)]
-    assert [process.wait() for process in processes] == [0, 0]
+    with Runs(path) as runs:
+        assert [runs.ended(pid) for pid in (runs.start(), runs.start())] == [0, 0]
     undisturbed = Store(tmp_path / "undisturbed.sqlite")
     run([experiment()], undisturbed)
     pd.testing.assert_frame_equal(numbers(Store(path)), numbers(undisturbed), check_exact=True)
 
 
-def test_what_users_register_appears_in_every_comparison(tmp_path, monkeypatch):
+def test_what_users_register_appears_in_every_comparison(tmp_path, monkeypatch, short_search):
     monkeypatch.delenv("HIDLDL_DATA", raising=False)
     register_method("Mine", MeanFill(max_iter=3))
     page = reproduce(tmp_path, tables=["1", "2"], figures=[], datasets=["small"], repetitions=1)
