@@ -10,7 +10,7 @@ import textwrap
 import time
 import warnings
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 
 import numpy as np
@@ -387,6 +387,7 @@ SCRIPT = textwrap.dedent(
     from hidldl.experiments.store import Store
     register_dataset("small", t.small)
     register_dataset("other", t.other)
+    run([t.experiment()], Store(sys.argv[1] + ".first"))
     for line in sys.stdin:
         if line == "start\\n":
             pid = os.fork()
@@ -401,7 +402,7 @@ SCRIPT = textwrap.dedent(
 
 
 class Runs:
-    """Processes that run the experiment. All are forks of one, so that their start is not what is waited for."""
+    """Processes that run the experiment. All are forks of one that has done so: kills fall into evaluations."""
 
     def __init__(self, path):
         here = os.path.dirname(__file__)  # noqa: PTH120
@@ -426,6 +427,13 @@ class Runs:
         self._process.communicate()
 
 
+def n_rows(path):
+    """Of the store that another process writes; 0 before there is one."""
+    with suppress(sqlite3.OperationalError), closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        return connection.execute("SELECT COUNT(*) FROM evaluations").fetchone()[0]
+    return 0
+
+
 needs_forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX's")
 
 
@@ -433,21 +441,21 @@ needs_forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSI
 def test_a_run_that_is_killed_twenty_times_ends_with_the_same_rows(tmp_path):
     """kill -9 at random moments: nothing half-written is read, nothing that finished is run again."""
     undisturbed = Store(tmp_path / "undisturbed.sqlite")
-    began = time.monotonic()
-    run([experiment()], undisturbed)
-    longest = (time.monotonic() - began) / 8
+    n_evaluations = run([experiment()], undisturbed)
     path = tmp_path / "killed.sqlite"
     rng = np.random.default_rng(0)
     with Runs(path) as runs:
         for _ in range(20):
-            pid = runs.start()
-            time.sleep(rng.uniform(0, longest))
+            before, patience, pid = n_rows(path), time.monotonic() + 60, runs.start()
+            while n_rows(path) == before < n_evaluations and time.monotonic() < patience:
+                time.sleep(0.001)
+            time.sleep(rng.uniform(0, 0.02))
             os.kill(pid, signal.SIGKILL)
             runs.ended(pid)
-            if path.exists():
-                rows = numbers(Store(path))
-                known = numbers(undisturbed)[lambda frame, keys=rows["key"]: frame["key"].isin(keys)]
-                assert rows.fillna(-1).to_dict() == known.reset_index(drop=True).fillna(-1).to_dict()
+            rows = numbers(Store(path))
+            assert len(rows) > before or before == n_evaluations
+            known = numbers(undisturbed)[lambda frame, keys=rows["key"]: frame["key"].isin(keys)]
+            assert rows.fillna(-1).to_dict() == known.reset_index(drop=True).fillna(-1).to_dict()
         assert runs.ended(runs.start()) == 0
     pd.testing.assert_frame_equal(numbers(Store(path)), numbers(undisturbed), check_exact=True)
 
