@@ -19,9 +19,11 @@ from hidldl.experiments import figure_data, protocol
 from hidldl.experiments import store as store_module
 from hidldl.experiments.store import Store
 
+pytestmark = pytest.mark.usefixtures("short_search")
+
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, short_search):
+def run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return lambda *arguments: CliRunner().invoke(main, [str(argument) for argument in arguments])
 

@@ -12,8 +12,12 @@ def demo():
     return Demo.prepare(make_distributions(n_rows=120, n_labels=5, random_state=0), rate=0.5, random_state=0)
 
 
-def test_every_method_runs_on_the_same_rows(demo):
-    results = list(demo.run())
+@pytest.fixture(scope="module")
+def results(demo, short_search):
+    return list(demo.run())
+
+
+def test_every_method_runs_on_the_same_rows(demo, results):
     assert [result.method for result in results] == list(DEMO_METHODS)
     assert np.array_equal(results[0].distributions, demo.D_obs)
     for result in results:
@@ -21,8 +25,8 @@ def test_every_method_runs_on_the_same_rows(demo):
         assert result.scores == score(demo.data.distributions, result.distributions)
 
 
-def test_typical_rows_are_at_the_quartiles(demo):
-    recovered = list(demo.run())[-1].distributions
+def test_typical_rows_are_at_the_quartiles(demo, results):
+    recovered = results[-1].distributions
     errors = MEASURES["chebyshev"].rows(demo.data.distributions, recovered)
     with_hidden = errors[~demo.observed.to_numpy().all(axis=1)]
     for quartile, i in zip((0.25, 0.5, 0.75), demo.typical_rows(recovered), strict=True):

@@ -40,6 +40,8 @@ from hidldl.experiments.runner import run
 from hidldl.experiments.store import Store
 from hidldl.learner import Learner
 
+pytestmark = pytest.mark.usefixtures("short_search")
+
 
 def small():
     return make_distributions(n_rows=60, n_features=3, n_labels=4, random_state=0)
@@ -470,7 +472,7 @@ def test_two_runs_on_one_store_do_not_harm_it(tmp_path):
     pd.testing.assert_frame_equal(numbers(Store(path)), numbers(undisturbed), check_exact=True)
 
 
-def test_what_users_register_appears_in_every_comparison(tmp_path, monkeypatch, short_search):
+def test_what_users_register_appears_in_every_comparison(tmp_path, monkeypatch):
     monkeypatch.delenv("HIDLDL_DATA", raising=False)
     register_method("Mine", MeanFill(max_iter=3))
     page = reproduce(tmp_path, tables=["1", "2"], figures=[], datasets=["small"], repetitions=1)

@@ -6,7 +6,7 @@ import pytest
 from scipy.special import softmax
 
 from hidldl import BayesHidLDL, hide_labels, load_model, save_model
-from hidldl.recovery import logisticnormal, lowrank
+from hidldl.recovery import fitting, logisticnormal, lowrank
 from hidldl.recovery.fitting import fit_latent_model
 from hidldl.recovery.latent import Estimates, Parameters, Rows, draw_rows
 from hidldl.recovery.lowrank import FACTOR_LABELS, Factors
@@ -120,8 +120,9 @@ def test_only_its_own_draws_of_a_kind_are_written(problem):
 
 
 @pytest.mark.parametrize("n_components", [1, 2])
-def test_the_result_does_not_depend_on_threads(n_components):
-    X, D = ages(600)
+def test_the_result_does_not_depend_on_threads(n_components, monkeypatch):
+    monkeypatch.setattr("hidldl.recovery.latent.BLOCK_ROWS_OF_MANY", 50)
+    X, D = ages(150)
     D_obs, observed = hide_labels(D, 0.5, random_state=0)
     parameters = Parameters(1e4, 1.0, float(M), True, n_components)
     alone = fit_latent_model(X, D_obs, observed, parameters, max_iter=4, tol=1e-3)
@@ -142,24 +143,39 @@ def test_a_table_with_many_labels_tunes_itself_in_seconds():
     assert np.abs(model.distributions_ - D).max(axis=1).mean() < 0.02
 
 
-def test_what_a_posterior_is_asked_works_with_many_labels(tmp_path, monkeypatch):
+MANY = 32
+
+
+@pytest.fixture
+def few_count_as_many(monkeypatch):
+    """Factors from fewer labels on; the calls to find modes with them."""
+    for place in (lowrank, fitting):
+        monkeypatch.setattr(place, "FACTOR_LABELS", MANY)
+    calls, find_modes = [], lowrank.find_modes
+    monkeypatch.setattr(lowrank, "find_modes", lambda *row: (calls.append(row), find_modes(*row))[1])
+    return calls
+
+
+def test_what_a_posterior_is_asked_works_with_many_labels(tmp_path, monkeypatch, few_count_as_many):
     monkeypatch.setattr("hidldl.recovery.heldout.N_CALIBRATION_DRAWS", 40)
-    X, D = ages(40, M)
+    X, D = ages(40, MANY)
     D_obs, observed = hide_labels(D, 0.5, random_state=0)
     how = GIVEN | {"max_iter": 4, "random_state": 0}
     model = BayesHidLDL(**how, n_components=2, hiding="degree").fit(X, D_obs, observed=observed)
     low, high, *_ = model.intervals(0.9)
     assert 0.7 < ((low <= D) & (high >= D))[~observed].mean() <= 1
-    assert model.sample(2, random_state=0).shape == (2, 40, M)
+    assert model.sample(2, random_state=0).shape == (2, 40, MANY)
+    assert few_count_as_many
     save_model(tmp_path / "model.npz", model)
     loaded, _ = load_model(tmp_path / "model.npz")
     assert np.allclose(loaded.predict(X[:5]), model.predict(X[:5]), atol=1e-10)
 
 
-def test_zeros_may_be_unknown_with_many_labels():
-    X, D = ages(20, M)
+def test_zeros_may_be_unknown_with_many_labels(few_count_as_many):
+    X, D = ages(20, MANY)
     D_obs, _ = hide_labels(D, 0.5, random_state=0)
     how = GIVEN | {"max_iter": 4, "random_state": 0, "hidden_rate": 0.5}
     model = BayesHidLDL(**how, n_components=1, zeros="unknown").fit(X, D_obs)
     assert np.allclose(model.distributions_.sum(axis=1), 1)
     assert (model.hidden_probability_[D_obs > 0] == 0).all()
+    assert few_count_as_many
