@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.special import expit, softmax
 
-from hidldl import BayesHidLDL, MeanFill, hide_labels, infer_observed, load_model, save_model, score
+from hidldl import BayesHidLDL, MeanFill, hide_labels, infer_observed, load_model, make_distributions, save_model, score
 from hidldl.recovery.fitting import fit_latent_model
 from hidldl.recovery.hidingcurve import HidingCurve
 from hidldl.recovery.latent import Parameters
@@ -190,6 +190,15 @@ class TestRecovery:
         model = BayesHidLDL(nu=16.0, zeros="unknown", **(KNOWN | {"ridge": 10.0})).fit(X, D_obs)
         assert (model.hidden_probability_[D_obs == 0] > 0.98).all()
 
+    def test_takes_exact_shares_not_for_those_of_few_votes(self):
+        """Small shares are cut off to 0; the rest are no multiples of anything."""
+        data = make_distributions(n_rows=300, n_labels=6, zeros=0.3, random_state=0)
+        D_obs, _ = hide_labels(data.distributions, RATE, random_state=0)
+        given = KNOWN | {"ridge": 0.1, "width": 0.3}
+        hidden, unknown = (BayesHidLDL(zeros=z, **given).fit(data.features, D_obs) for z in ("hidden", "unknown"))
+        errors = [score(data.distributions, each.distributions_)["chebyshev"] for each in (hidden, unknown)]
+        assert errors[1] <= 1.05 * errors[0]
+
     def test_of_a_table_without_zeros_or_with_a_mask_is_what_it_was(self, table):
         X, _, D_obs, observed = table
         complete = without_true_zeros()[1][: len(X)]
@@ -322,7 +331,7 @@ class TestHidingByShare:
         alike = BayesHidLDL(zeros="unknown", hiding="uniform", **KNOWN).fit(X, D_obs)
         known = BayesHidLDL(**KNOWN).fit(X, D_obs, observed=observed)
         errors = [score(D, model.distributions_)["chebyshev"] for model in (found, alike, known)]
-        assert errors[0] < 0.7 * errors[1]
+        assert errors[0] < 0.9 * errors[1]
         assert errors[0] < 1.05 * errors[2]
         assert found.hiding_slope_ == pytest.approx(1.5 / np.log(D + 0.01).std(), rel=0.25)
         assert found.hiding_slope_error_ > 0

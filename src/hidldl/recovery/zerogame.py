@@ -18,7 +18,7 @@ from hidldl.recovery.fitting import Fit
 from hidldl.recovery.fittinghiding import fit_hiding_of_zeros
 from hidldl.recovery.heldout import HeldOutGame
 from hidldl.recovery.kernelmean import Ridge
-from hidldl.recovery.lostvotes import are_votes
+from hidldl.recovery.lostvotes import MOST_VOTES, are_votes
 from hidldl.recovery.search import Choice
 from hidldl.recovery.unknownzeros import EM_ROUNDS, fit_unknown_zeros, pattern_losses
 from hidldl.recovery.zerorates import ZeroRates
@@ -147,16 +147,20 @@ class ZeroGame:
         """No true zeros, unless with them the pattern of zeros is foretold clearly better.
 
         Small shares that are overlooked more often make the same pattern. So that is tried too, unless shares are
-        visibly those of votes, of which some come out as 0 in any case.
+        visibly those of votes, of which some come out as 0 in any case. If they visibly are not, few votes would take
+        exact shares for rough ones, and are no answer.
         """
         hidden = self._hidden(choice)
         votes = ZeroChoice(choice) if "nu" in settings else self._votes(choice)
         if not clearly_better(self.losses(votes), self.losses(hidden), PROOF):
             return hidden
-        if hiding == "uniform" or are_votes(self.game.shares):
+        if are_votes(self.game.shares):
             return votes
+        rival = votes if "nu" in settings or self._smallest < 1 / MOST_VOTES else hidden
+        if hiding == "uniform":
+            return rival
         by_share = replace(hidden, by_share=True)
-        return by_share if self.losses(by_share).mean() < self.losses(votes).mean() else votes
+        return by_share if self.losses(by_share).mean() < self.losses(rival).mean() else rival
 
     def apply(self, chosen: ZeroChoice) -> None:
         """Let the game of shares take zeros as this choice does."""
@@ -170,9 +174,14 @@ class ZeroGame:
         hidden = ZeroChoice.all_hidden(choice, self.game.shares)
         return min(hidden, replace(hidden, finest=FINEST), key=lambda candidate: float(self.losses(candidate).mean()))
 
+    @property
+    def _smallest(self) -> float:
+        """The smallest shares: single votes, or rounding."""
+        shares = self.game.shares
+        return float(np.quantile(shares[shares > 0], SINGLE_VOTES))
+
     def _votes(self, choice: Choice) -> ZeroChoice:
         """Shares of so many votes that the smallest is a single one, with the weight that foretells zeros best."""
-        shares = self.game.shares
-        n_votes = min(1 / float(np.quantile(shares[shares > 0], SINGLE_VOTES)), FINEST)
+        n_votes = min(1 / self._smallest, FINEST)
         candidates = [ZeroChoice(replace(choice, nu=weight * n_votes)) for weight in WEIGHTS_OF_A_VOTE]
         return min(candidates, key=lambda candidate: float(self.losses(candidate).mean()))
