@@ -14,6 +14,8 @@ dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 
+from hidldl.recovery.partitions_dask import Recipe, partitions  # noqa: E402  it needs Dask
+
 GIVEN = {"nu": 256.0, "ridge": 10.0, "width": 1.0, "standardize": True, "prior_rows": 1.0, "ordered": False}
 BAYES = {**GIVEN, "n_components": 1, "n_landmarks": 40, "hiding": "uniform", "random_state": 0, "max_iter": 30}
 
@@ -105,6 +107,22 @@ def test_a_parquet_table_is_read_in_its_own_partitions(table, tmp_path):
     expected = MeanFill().fit(X, D_obs).distributions_
     np.testing.assert_allclose(pd.read_parquet(tmp_path / "recovered"), expected, atol=1e-6)
     assert len(list((tmp_path / "recovered").glob("*.parquet"))) == 4
+
+
+def test_tasks_read_their_own_partitions_unless_these_share_work_or_are_in_memory(table, tmp_path):
+    X, D_obs, _ = table
+    frame = pd.DataFrame(np.hstack([X, D_obs])).set_axis([*(f"f{j}" for j in range(X.shape[1])), *"abcde"], axis=1)
+    for i in range(4):
+        frame[i * 150 : (i + 1) * 150].to_parquet(tmp_path / f"{i}.parquet")
+    parts = dd.read_parquet(tmp_path)
+    from_files = partitions({"X": parts[["f0", "f1"]].abs(), "D_obs": parts[list("abcde")]})
+    assert all(isinstance(side, Recipe) for part in from_files for side in part.values())
+    np.testing.assert_array_equal(from_files[2]["X"](), frame[["f0", "f1"]].abs()[300:450])
+    whole = dask.delayed(np.asarray)(D_obs)
+    halves = da.concatenate([da.from_delayed(whole[i * 300 : (i + 1) * 300], (300, 5), float) for i in range(2)])
+    for in_memory_or_shared in (in_parts(D_obs)[0], halves, parts[list("abcde")].persist()):
+        for part in partitions({"D_obs": in_memory_or_shared}):
+            assert dask.is_dask_collection(part["D_obs"])
 
 
 def test_a_model_of_the_cluster_is_saved_and_answers_for_rows_in_memory(table, tmp_path):

@@ -1,6 +1,6 @@
 """A table on a Dask cluster. Partitions are checked and read where they are; only sums and samples of rows come back.
 
-Partitions are not kept in memory: each pass reads them again, unless the user has persisted them.
+Partitions are not kept in memory: each task reads its own, unless the user has persisted them (``partitions_dask``).
 """
 
 import re
@@ -25,6 +25,7 @@ from hidldl.errors import DivergenceError, warn_user
 from hidldl.masks import ZEROS_ARE_HIDDEN, Zeros
 from hidldl.parallel import one_blas_thread
 from hidldl.recovery.meanfill import filled, rest
+from hidldl.recovery.partitions_dask import partitions, read
 from hidldl.recovery.rowweights import weights_of_rows
 from hidldl.validation import (
     ObservedRows,
@@ -99,7 +100,7 @@ class ClusterTable:
         self.frame = D_obs if hasattr(D_obs, "to_dask_array") else None
         self.label_names = None if self.frame is None else D_obs.columns
         self._check_columns(estimator, X)
-        raw = _partitions(given)
+        raw = partitions(given)
         glances = dask.compute(*[delayed(glance, pure=False)(part["D_obs"]) for part in raw])
         self.lengths = [n_rows for n_rows, *_ in glances]
         self._raw = [(part, first) for part, first in zip(raw, np.cumsum([0, *self.lengths]), strict=False)]
@@ -201,34 +202,6 @@ class ClusterTable:
         return da.concatenate(parts)
 
 
-def _partitions(given: dict[str, Any]) -> list[dict[str, Any]]:
-    """Arguments partition by partition."""
-    chunks = given["D_obs"].chunks[0] if hasattr(given["D_obs"], "chunks") else None
-    columns: dict[str, Any] = {}
-    for name, value in given.items():
-        if hasattr(value, "rechunk"):
-            value = value.rechunk({1: -1}) if value.ndim == 2 else value
-            if chunks is not None and not np.isnan([*chunks, *value.chunks[0]]).any() and value.shape[0] == sum(chunks):
-                value = value.rechunk({0: chunks})
-        columns[name] = None if value is None else _in_tasks(value)
-    n_parts = len(columns["D_obs"])
-    for name, parts in columns.items():
-        if parts is not None and len(parts) != n_parts:
-            raise ValueError(
-                f"{name} has {len(parts)} partitions but D_obs has {n_parts}; give the same rows in the same "
-                "partitions, for example with repartition or rechunk."
-            )
-    return [{name: None if parts is None else parts[i] for name, parts in columns.items()} for i in range(n_parts)]
-
-
-def _in_tasks(value: Any) -> list[Any]:
-    """A collection's partitions as tasks."""
-    if hasattr(value, "simplify"):
-        # Dask would read few columns in fewer partitions, so that shares and features no longer match.
-        return list(value.simplify().to_delayed(optimize_graph=False))
-    return list(np.ravel(value.to_delayed()))
-
-
 def _meaning_of_zeros(zeros: Zeros, glances: Sequence[tuple[int, int, bool, bool]], can_tell: bool) -> Zeros:
     """What zeros are in a table without a mask; ``masks`` has the rules."""
     has_nan, has_zero = (any(side) for side in list(zip(*glances, strict=True))[2:])
@@ -246,14 +219,14 @@ def _meaning_of_zeros(zeros: Zeros, glances: Sequence[tuple[int, int, bool, bool
 
 def glance(D_obs: Any) -> tuple[int, int, bool, bool]:
     """Rows, labels, and whether there are NaN and zeros."""
-    values = np.asarray(D_obs, dtype=np.float64)
+    values = np.asarray(read(D_obs), dtype=np.float64)
     return len(values), np.shape(values)[-1], bool(np.isnan(values).any()), bool((values == 0).any())
 
 
 def on_part(function: Callable[..., Any], raw: dict[str, Any], first: int, zeros: Zeros, *arguments: Any) -> Any:
     """Run a function on a partition, checked; messages count rows from the beginning of the table."""
     try:
-        part = _checked(raw["X"], raw["D_obs"], raw["observed"], raw["votes"], zeros)
+        part = _checked(raw, zeros)
     except ValueError as error:
         message = re.sub(r"\brow (\d+)", lambda row: f"row {int(row[1]) + first}", str(error), count=1)
         raise ValueError(message) from None
@@ -261,7 +234,8 @@ def on_part(function: Callable[..., Any], raw: dict[str, Any], first: int, zeros
         return function(part, *arguments)
 
 
-def _checked(X: Any, D_obs: Any, observed: Any, votes: Any, zeros: Zeros) -> Part:
+def _checked(raw: dict[str, Any], zeros: Zeros) -> Part:
+    X, D_obs, observed, votes = (read(raw[name]) for name in ("X", "D_obs", "observed", "votes"))
     rows = check_observed_rows(D_obs, observed, every_label_seen=False, zeros=zeros, can_tell=True)
     if rows.unknown is not None:
         raise ValueError(

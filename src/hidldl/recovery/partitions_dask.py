@@ -1,0 +1,75 @@
+"""The partitions of Dask collections, side by side, and how a task reads one.
+
+A task that has its partition read by other tasks has to wait while the partition lies in a worker's memory, and so do
+those of the tasks after it: small workers fill up, above all when they take over the work of one that was lost. So
+a task reads its partition itself, where it can, and nothing of the table is in memory between tasks.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from dask.core import get, get_dependencies, istask
+
+
+class Recipe:
+    """The tasks that make a partition, to be run inside the task that needs it."""
+
+    def __init__(self, graph: dict[Any, Any], key: Any) -> None:
+        self._graph, self._key = graph, key
+
+    def __call__(self) -> Any:
+        return get(self._graph, [self._key])[0]
+
+
+def read(part: Any) -> Any:
+    """A partition, from its recipe if it has one."""
+    return part() if isinstance(part, Recipe) else part
+
+
+def partitions(given: dict[str, Any]) -> list[dict[str, Any]]:
+    """Arguments partition by partition."""
+    chunks = given["D_obs"].chunks[0] if hasattr(given["D_obs"], "chunks") else None
+    columns: dict[str, Any] = {}
+    for name, value in given.items():
+        if hasattr(value, "rechunk"):
+            value = value.rechunk({1: -1}) if value.ndim == 2 else value
+            if chunks is not None and not np.isnan([*chunks, *value.chunks[0]]).any() and value.shape[0] == sum(chunks):
+                value = value.rechunk({0: chunks})
+        columns[name] = None if value is None else _with_recipes(_in_tasks(value))
+    n_parts = len(columns["D_obs"])
+    for name, parts in columns.items():
+        if parts is not None and len(parts) != n_parts:
+            raise ValueError(
+                f"{name} has {len(parts)} partitions but D_obs has {n_parts}; give the same rows in the same "
+                "partitions, for example with repartition or rechunk."
+            )
+    return [{name: None if parts is None else parts[i] for name, parts in columns.items()} for i in range(n_parts)]
+
+
+def _in_tasks(value: Any) -> list[Any]:
+    """A collection's partitions as tasks."""
+    if hasattr(value, "simplify"):
+        # Dask would read few columns in fewer partitions, so that shares and features no longer match.
+        return list(value.simplify().to_delayed(optimize_graph=False))
+    return list(np.ravel(value.to_delayed()))
+
+
+def _with_recipes(parts: list[Any]) -> list[Any]:
+    """The partitions with recipes, unless they share tasks, which would run once for each, or are in memory already."""
+    graph = dict(parts[0].dask)
+    graphs = [_needed(graph, part.key) for part in parts]
+    n_tasks = len(set().union(*graphs))
+    if n_tasks < sum(map(len, graphs)) or not all(istask(task) for own in graphs for task in own.values()):
+        return parts
+    return [Recipe(own, part.key) if own else part for own, part in zip(graphs, parts, strict=True)]
+
+
+def _needed(graph: Mapping[Any, Any], key: Any) -> dict[Any, Any]:
+    """The tasks of a graph that a key needs."""
+    found: dict[Any, Any] = {}
+    missing = {key} & graph.keys()
+    while missing:
+        found.update({name: graph[name] for name in missing})
+        missing = {other for name in missing for other in get_dependencies(graph, name)} - found.keys()
+    return found
