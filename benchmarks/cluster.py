@@ -26,8 +26,16 @@ from provenance import write_markdown
 N_FEATURES, N_LABELS, ROWS_OF_PART = 500, 5, 2048
 FEATURES, LABELS = [f"x{j}" for j in range(N_FEATURES)], [f"label {j}" for j in range(N_LABELS)]
 N_WORKERS, MEMORY = 4, "512MiB"
-THRESHOLDS = {"target": 0.6, "spill": 0.75, "pause": 0.92, "terminate": 0.98}
-"""Python and the libraries take 350 MiB of a worker, so that it would pause too early by Dask's own thresholds."""
+SMALL = {
+    "distributed.worker.memory.target": 0.6,
+    "distributed.worker.memory.spill": 0.75,
+    "distributed.worker.memory.pause": 0.92,
+    "distributed.worker.memory.terminate": 0.98,
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.low-level-log-length": 100,
+}
+"""Python and the libraries take 350 MiB of a worker, so that it would pause too early by Dask's own thresholds, and its
+profiler keeps some 30 kB of each second."""
 ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}
 """Arrow's own pool, and one of the C library for each thread, keep what they have had."""
 COMPARED, KILLED_AFTER = 20_000, 3
@@ -93,7 +101,7 @@ def recover_on_cluster(table: Path, out: Path, method: str, rounds: int) -> dict
             os.kill(killed[0], signal.SIGKILL)
 
     options: dict[str, Any] = {"n_workers": N_WORKERS, "threads_per_worker": 1, "memory_limit": MEMORY}
-    dask.config.set({f"distributed.worker.memory.{name}": share for name, share in THRESHOLDS.items()})
+    dask.config.set(SMALL)
     dask.config.set({f"distributed.nanny.pre-spawn-environ.{name}": value for name, value in ENVIRONMENT.items()})
     with LocalCluster(**options, dashboard_address=":0") as cluster, Client(cluster) as client:
         started = perf_counter()
