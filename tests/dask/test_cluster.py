@@ -14,7 +14,7 @@ dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 
-from hidldl.recovery.partitions_dask import Recipe, partitions  # noqa: E402  it needs Dask
+from hidldl.recovery.partitions_dask import Partitions, read  # noqa: E402  it needs Dask
 
 GIVEN = {"nu": 256.0, "ridge": 10.0, "width": 1.0, "standardize": True, "prior_rows": 1.0, "ordered": False}
 BAYES = {**GIVEN, "n_components": 1, "n_landmarks": 40, "hiding": "uniform", "random_state": 0, "max_iter": 30}
@@ -115,14 +115,15 @@ def test_tasks_read_their_own_partitions_unless_these_share_work_or_are_in_memor
     for i in range(4):
         frame[i * 150 : (i + 1) * 150].to_parquet(tmp_path / f"{i}.parquet")
     parts = dd.read_parquet(tmp_path)
-    from_files = partitions({"X": parts[["f0", "f1"]].abs(), "D_obs": parts[list("abcde")]})
-    assert all(isinstance(side, Recipe) for part in from_files for side in part.values())
-    np.testing.assert_array_equal(from_files[2]["X"](), frame[["f0", "f1"]].abs()[300:450])
+    from_files = Partitions({"X": parts[["f0", "f1"]].abs(), "D_obs": parts[list("abcde")]})
+    recipes, number, kept = from_files.arguments(2)
+    assert not kept
+    np.testing.assert_array_equal(read(recipes.compute(), number, kept, "X"), frame[["f0", "f1"]].abs()[300:450])
     whole = dask.delayed(np.asarray)(D_obs)
     halves = da.concatenate([da.from_delayed(whole[i * 300 : (i + 1) * 300], (300, 5), float) for i in range(2)])
     for in_memory_or_shared in (in_parts(D_obs)[0], halves, parts[list("abcde")].persist()):
-        for part in partitions({"D_obs": in_memory_or_shared}):
-            assert dask.is_dask_collection(part["D_obs"])
+        _, _, kept = Partitions({"D_obs": in_memory_or_shared}).arguments(1)
+        assert dask.is_dask_collection(kept["D_obs"])
 
 
 def test_a_model_of_the_cluster_is_saved_and_answers_for_rows_in_memory(table, tmp_path):

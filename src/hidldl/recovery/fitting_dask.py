@@ -9,11 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any, NamedTuple
-from uuid import uuid4
 
 import dask
 import numpy as np
-from dask import delayed
 from scipy.special import xlogy
 from sklearn.base import clone
 
@@ -24,6 +22,7 @@ from hidldl.recovery.covariances import sums_over_pairs
 from hidldl.recovery.fitting import LARGEST_LEVERAGE, Rounds, Sums, climb, common_kinds, every_so_many
 from hidldl.recovery.kernelmean import SMALLEST_FEATURE, KernelMap, Ridge, without_rounding
 from hidldl.recovery.latent import Estimates, LatentModel, Parameters, Rows
+from hidldl.recovery.partitions_dask import constant
 from hidldl.recovery.rowweights import weights_of_rows
 from hidldl.recovery.table_dask import ClusterTable, Part, Recovered, added, in_a_tree, keep_results, recovered
 
@@ -213,7 +212,7 @@ class ClusterRounds(Rounds):
     ) -> None:
         self.table, self.shares, self.pairs = table, table.shares, pairs
         self.regression, self.parameters = fixed.regression, fixed.parameters
-        self.fixed = _constant(fixed)
+        self.fixed = constant(fixed)
         self.states: list[Any] | None = None
         self.evidence, self.entropy, self._progress = [], entropy, progress
 
@@ -222,7 +221,7 @@ class ClusterRounds(Rounds):
 
     def sums(self, estimates: Estimates) -> Sums:
         states = self.states or [None] * self.table.n_parts
-        parts = self.table.map(bayes_round, self.fixed, _constant(estimates), each=states)
+        parts = self.table.map(bayes_round, self.fixed, constant(estimates), each=states)
         total = in_a_tree([part[0] for part in parts], added)
         self.states, total = dask.persist([part[1] for part in parts], total)
         sums: Sums = total.compute()
@@ -253,12 +252,12 @@ class ClusterFit:
         lengths = [n_rows for n_rows in table.lengths if n_rows]
         some = [slice(-int(first) % step, None, step) for first in np.cumsum([0, *lengths[:-1]])]
         each = list(zip(self.rounds.states, some, strict=True))
-        parts = table.map(bayes_residuals, self.rounds.fixed, _constant(self.model), each=each)
+        parts = table.map(bayes_residuals, self.rounds.fixed, constant(self.model), each=each)
         return np.concatenate(dask.compute(*parts))
 
     def map(self, function: Any, *arguments: Any) -> list[Any]:
         """Tasks on the rows of the fit."""
-        constants = (self.rounds.fixed, _constant(self.model), self.chosen, *arguments)
+        constants = (self.rounds.fixed, constant(self.model), self.chosen, *arguments)
         return self.rounds.table.map(function, *constants, each=self.rounds.states)
 
 
@@ -273,7 +272,7 @@ def fit_on_cluster(
 ) -> ClusterFit:
     """As ``fit_latent_model`` on the features of a kernel."""
     origin = kernel.from_distances(kernel.landmarks.distances_between).mean(axis=0)
-    start: StartSums = table.total(bayes_start, _constant(kernel), origin, parameters.nu, table.mean_votes)
+    start: StartSums = table.total(bayes_start, constant(kernel), origin, parameters.nu, table.mean_votes)
     shift = start.total / len(table)
     gram = start.gram - len(table) * np.outer(shift, shift)
     regression = Ridge.from_gram(origin + shift, gram, len(table), parameters.ridge)
@@ -291,7 +290,7 @@ def _climbed(rounds: ClusterRounds, max_iter: int, tol: float, simple: Any) -> C
     start = rounds.start() if simple is None else rounds.split(simple)
     current, changes, converged = climb(rounds, start, max_iter, tol)
     model = LatentModel(rounds.parameters, current, rounds.regression)
-    parts = rounds.table.map(bayes_end, rounds.fixed, _constant(model), each=rounds.states)
+    parts = rounds.table.map(bayes_end, rounds.fixed, constant(model), each=rounds.states)
     end: EndSums = in_a_tree(parts, end_of_all).compute()
     evidence = np.array([*rounds.evidence[1:], end.evidence / len(rounds.table)]) + rounds.entropy
     return ClusterFit(model, rounds, {"change": np.array(changes), "evidence": evidence}, converged, end)
@@ -302,13 +301,6 @@ def keep_rows(estimator: Any, fit: ClusterFit) -> Any:
     table, worker = fit.rounds.table, clone(estimator).set_params(verbose=False, random_state=None, n_jobs=None)
     for name in ("_model", "_seed", "_dtype", "_true_zeros"):
         setattr(worker, name, getattr(estimator, name))
-    keep_results(estimator, table, fit.map(bayes_recovery, _constant(worker)))
+    keep_results(estimator, table, fit.map(bayes_recovery, constant(worker)))
     kinds = table.array(fit.map(bayes_kinds), len(fit.chosen), np.float64)
     return ClusterRows(table.survey.seen / len(table), kinds, len(table))
-
-
-def _constant(value: Any) -> Any:
-    """A value that is sent to the cluster once, whatever it is made of."""
-    name = f"{type(value).__name__.lower()}-{uuid4().hex}"
-    (constant,) = dask.persist(delayed(value, name=name, pure=False, traverse=False))
-    return constant

@@ -5,10 +5,14 @@ those of the tasks after it: small workers fill up, above all when they take ove
 a task reads its partition itself, where it can, and nothing of the table is in memory between tasks.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
+from uuid import uuid4
 
+import dask
 import numpy as np
+from dask import delayed
 from dask.core import get, get_dependencies, istask
 
 
@@ -22,13 +26,43 @@ class Recipe:
         return get(self._graph, [self._key])[0]
 
 
-def read(part: Any) -> Any:
-    """A partition, from its recipe if it has one."""
-    return part() if isinstance(part, Recipe) else part
+class Partitions:
+    """Arguments of a fit, partition by partition."""
+
+    def __init__(self, given: dict[str, Any]) -> None:
+        parts = _side_by_side(given)
+        self._kept = [{name: side for name, side in part.items() if not isinstance(side, Recipe)} for part in parts]
+        recipes = [{name: side for name, side in part.items() if isinstance(side, Recipe)} for part in parts]
+        # Recipes have much in common. Tasks that bring their own would fill the scheduler, which remembers all rounds.
+        self._recipes = constant(recipes)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def arguments(self, number: int) -> tuple[Any, int, dict[str, Any]]:
+        """What ``read`` needs in a task: recipes of all partitions, a number, and what is made by other tasks."""
+        return self._recipes, number, self._kept[number]
+
+    def without(self, name: str) -> "Partitions":
+        """The same without an argument, which then need not be read."""
+        other = copy(self)
+        other._kept = [{**kept, name: None} for kept in self._kept]
+        return other
 
 
-def partitions(given: dict[str, Any]) -> list[dict[str, Any]]:
-    """Arguments partition by partition."""
+def read(recipes: Sequence[dict[str, Recipe]], number: int, kept: dict[str, Any], name: str) -> Any:
+    """An argument of a partition."""
+    return kept[name] if name in kept else recipes[number][name]()
+
+
+def constant(value: Any) -> Any:
+    """A value that is sent to the cluster once, whatever it is made of."""
+    name = f"{type(value).__name__.lower()}-{uuid4().hex}"
+    (sent,) = dask.persist(delayed(value, name=name, pure=False, traverse=False))
+    return sent
+
+
+def _side_by_side(given: dict[str, Any]) -> list[dict[str, Any]]:
     chunks = given["D_obs"].chunks[0] if hasattr(given["D_obs"], "chunks") else None
     columns: dict[str, Any] = {}
     for name, value in given.items():

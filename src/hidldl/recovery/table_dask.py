@@ -25,7 +25,7 @@ from hidldl.errors import DivergenceError, warn_user
 from hidldl.masks import ZEROS_ARE_HIDDEN, Zeros
 from hidldl.parallel import one_blas_thread
 from hidldl.recovery.meanfill import filled, rest
-from hidldl.recovery.partitions_dask import partitions, read
+from hidldl.recovery.partitions_dask import Partitions, read
 from hidldl.recovery.rowweights import weights_of_rows
 from hidldl.validation import (
     ObservedRows,
@@ -100,10 +100,11 @@ class ClusterTable:
         self.frame = D_obs if hasattr(D_obs, "to_dask_array") else None
         self.label_names = None if self.frame is None else D_obs.columns
         self._check_columns(estimator, X)
-        raw = partitions(given)
-        glances = dask.compute(*[delayed(glance, pure=False)(part["D_obs"]) for part in raw])
+        self._partitions = Partitions(given)
+        every = range(len(self._partitions))
+        glances = dask.compute(*[delayed(glance, pure=False)(*self._partitions.arguments(i)) for i in every])
         self.lengths = [n_rows for n_rows, *_ in glances]
-        self._raw = [(part, first) for part, first in zip(raw, np.cumsum([0, *self.lengths]), strict=False)]
+        self._firsts = np.cumsum([0, *self.lengths])[:-1].tolist()
         self.zeros = zeros if observed is not None else _meaning_of_zeros(zeros, glances, estimator.can_tell_zeros)
         self._last: tuple[IntArray, Sample] | None = None
         n_rows, n_labels = sum(self.lengths), glances[0][1]
@@ -149,18 +150,26 @@ class ClusterTable:
 
     def map(self, function: Callable[..., Any], *arguments: Any, each: Sequence[Any] | None = None) -> list[Any]:
         """Tasks of ``function(part, *arguments)``, one for each partition with rows; ``each`` has another for each."""
-        parts = [part for part, n_rows in zip(self._raw, self.lengths, strict=True) if n_rows]
-        return self._tasks(function, arguments, parts, each)
+        numbers = [number for number, n_rows in enumerate(self.lengths) if n_rows]
+        return self._tasks(function, arguments, numbers, each)
 
     def _tasks(
-        self, function: Callable[..., Any], arguments: Sequence[Any], parts: Sequence[Any], each: Sequence[Any] | None
+        self, function: Callable[..., Any], arguments: Sequence[Any], numbers: Sequence[int], each: Sequence[Any] | None
     ) -> list[Any]:
         # The dashboard shows tasks by the function's name.
         name, task = f"{function.__name__}-{uuid4().hex}", delayed(on_part, pure=False)
-        more = [()] * len(parts) if each is None else [(one,) for one in each]
+        more = [()] * len(numbers) if each is None else [(one,) for one in each]
         return [
-            task(function, *part, self.zeros, *arguments, *own, dask_key_name=f"{name}-{i}")
-            for i, (part, own) in enumerate(zip(parts, more, strict=True))
+            task(
+                function,
+                self._partitions.arguments(i),
+                self._firsts[i],
+                self.zeros,
+                *arguments,
+                *own,
+                dask_key_name=f"{name}-{i}",
+            )
+            for i, own in zip(numbers, more, strict=True)
         ]
 
     def total(self, function: Callable[..., Any], *arguments: Any, combine: Callable[..., Any] | None = None) -> Any:
@@ -170,7 +179,7 @@ class ClusterTable:
     def without_features(self) -> "ClusterTable":
         """The same table without features, which then need not be read."""
         other = copy(self)
-        other._raw = [({**raw, "X": None}, first) for raw, first in self._raw]
+        other._partitions = self._partitions.without("X")
         return other
 
     def take(self, positions: IntArray) -> Sample:
@@ -178,7 +187,7 @@ class ClusterTable:
         if self._last is None or not np.array_equal(self._last[0], positions):
             bounds = np.searchsorted(positions, np.cumsum([0, *self.lengths]))
             chosen = [positions[begin:end] for begin, end in pairwise(bounds)]
-            parts = [(part, own - part[1]) for part, own in zip(self._raw, chosen, strict=True) if len(own)]
+            parts = [(i, own - self._firsts[i]) for i, own in enumerate(chosen) if len(own)]
             samples = dask.compute(*self._tasks(rows_at, [self.mean_votes], *zip(*parts, strict=True)))
             self._last = positions, Sample(*map(np.concatenate, zip(*samples, strict=True)))
         return self._last[1]
@@ -217,16 +226,16 @@ def _meaning_of_zeros(zeros: Zeros, glances: Sequence[tuple[int, int, bool, bool
     return zeros
 
 
-def glance(D_obs: Any) -> tuple[int, int, bool, bool]:
+def glance(*partition: Any) -> tuple[int, int, bool, bool]:
     """Rows, labels, and whether there are NaN and zeros."""
-    values = np.asarray(read(D_obs), dtype=np.float64)
+    values = np.asarray(read(*partition, "D_obs"), dtype=np.float64)
     return len(values), np.shape(values)[-1], bool(np.isnan(values).any()), bool((values == 0).any())
 
 
-def on_part(function: Callable[..., Any], raw: dict[str, Any], first: int, zeros: Zeros, *arguments: Any) -> Any:
+def on_part(function: Callable[..., Any], partition: Any, first: int, zeros: Zeros, *arguments: Any) -> Any:
     """Run a function on a partition, checked; messages count rows from the beginning of the table."""
     try:
-        part = _checked(raw, zeros)
+        part = _checked(partition, zeros)
     except ValueError as error:
         message = re.sub(r"\brow (\d+)", lambda row: f"row {int(row[1]) + first}", str(error), count=1)
         raise ValueError(message) from None
@@ -234,8 +243,8 @@ def on_part(function: Callable[..., Any], raw: dict[str, Any], first: int, zeros
         return function(part, *arguments)
 
 
-def _checked(raw: dict[str, Any], zeros: Zeros) -> Part:
-    X, D_obs, observed, votes = (read(raw[name]) for name in ("X", "D_obs", "observed", "votes"))
+def _checked(partition: Any, zeros: Zeros) -> Part:
+    X, D_obs, observed, votes = (read(*partition, name) for name in ("X", "D_obs", "observed", "votes"))
     rows = check_observed_rows(D_obs, observed, every_label_seen=False, zeros=zeros, can_tell=True)
     if rows.unknown is not None:
         raise ValueError(
