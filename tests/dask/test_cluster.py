@@ -118,7 +118,7 @@ def test_tasks_read_their_own_partitions_unless_these_share_work_or_are_in_memor
     from_files = Partitions({"X": parts[["f0", "f1"]].abs(), "D_obs": parts[list("abcde")]})
     recipes, number, kept = from_files.arguments(2)
     assert not kept
-    np.testing.assert_array_equal(read(recipes.compute(), number, kept, "X"), frame[["f0", "f1"]].abs()[300:450])
+    np.testing.assert_array_equal(read((recipes.compute(), number, kept), "X"), frame[["f0", "f1"]].abs()[300:450])
     whole = dask.delayed(np.asarray)(D_obs)
     halves = da.concatenate([da.from_delayed(whole[i * 300 : (i + 1) * 300], (300, 5), float) for i in range(2)])
     for in_memory_or_shared in (in_parts(D_obs)[0], halves, parts[list("abcde")].persist()):

@@ -50,8 +50,9 @@ class Partitions:
         return other
 
 
-def read(recipes: Sequence[dict[str, Recipe]], number: int, kept: dict[str, Any], name: str) -> Any:
+def read(partition: tuple[Sequence[dict[str, Recipe]], int, dict[str, Any]], name: str) -> Any:
     """An argument of a partition."""
+    recipes, number, kept = partition
     return kept[name] if name in kept else recipes[number][name]()
 
 

@@ -102,7 +102,7 @@ class ClusterTable:
         self._check_columns(estimator, X)
         self._partitions = Partitions(given)
         every = range(len(self._partitions))
-        glances = dask.compute(*[delayed(glance, pure=False)(*self._partitions.arguments(i)) for i in every])
+        glances = dask.compute(*[delayed(glance, pure=False)(self._partitions.arguments(i)) for i in every])
         self.lengths = [n_rows for n_rows, *_ in glances]
         self._firsts = np.cumsum([0, *self.lengths])[:-1].tolist()
         self.zeros = zeros if observed is not None else _meaning_of_zeros(zeros, glances, estimator.can_tell_zeros)
@@ -226,9 +226,9 @@ def _meaning_of_zeros(zeros: Zeros, glances: Sequence[tuple[int, int, bool, bool
     return zeros
 
 
-def glance(*partition: Any) -> tuple[int, int, bool, bool]:
+def glance(partition: Any) -> tuple[int, int, bool, bool]:
     """Rows, labels, and whether there are NaN and zeros."""
-    values = np.asarray(read(*partition, "D_obs"), dtype=np.float64)
+    values = np.asarray(read(partition, "D_obs"), dtype=np.float64)
     return len(values), np.shape(values)[-1], bool(np.isnan(values).any()), bool((values == 0).any())
 
 
@@ -244,7 +244,7 @@ def on_part(function: Callable[..., Any], partition: Any, first: int, zeros: Zer
 
 
 def _checked(partition: Any, zeros: Zeros) -> Part:
-    X, D_obs, observed, votes = (read(*partition, name) for name in ("X", "D_obs", "observed", "votes"))
+    X, D_obs, observed, votes = (read(partition, name) for name in ("X", "D_obs", "observed", "votes"))
     rows = check_observed_rows(D_obs, observed, every_label_seen=False, zeros=zeros, can_tell=True)
     if rows.unknown is not None:
         raise ValueError(
