@@ -28,7 +28,7 @@ FEATURES, LABELS = [f"x{j}" for j in range(N_FEATURES)], [f"label {j}" for j in 
 N_WORKERS, MEMORY = 4, "512MiB"
 SMALL = {
     "distributed.worker.memory.target": 0.6,
-    "distributed.worker.memory.spill": 0.75,
+    "distributed.worker.memory.spill": 0.85,
     "distributed.worker.memory.pause": 0.92,
     "distributed.worker.memory.terminate": 0.98,
     "distributed.worker.profile.enabled": False,

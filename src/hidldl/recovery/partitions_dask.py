@@ -5,7 +5,7 @@ those of the tasks after it: small workers fill up, above all when they take ove
 a task reads its partition itself, where it can, and nothing of the table is in memory between tasks.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any
 from uuid import uuid4
@@ -14,6 +14,9 @@ import dask
 import numpy as np
 from dask import delayed
 from dask.core import get, get_dependencies, istask
+
+TOGETHER = 16
+"""Partitions whose recipes are sent as one."""
 
 
 class Recipe:
@@ -33,15 +36,16 @@ class Partitions:
         parts = _side_by_side(given)
         self._kept = [{name: side for name, side in part.items() if not isinstance(side, Recipe)} for part in parts]
         recipes = [{name: side for name, side in part.items() if isinstance(side, Recipe)} for part in parts]
-        # Recipes have much in common. Tasks that bring their own would fill the scheduler, which remembers all rounds.
-        self._recipes = constant(recipes)
+        # Recipes have much in common. Tasks that bring their own would fill the scheduler, which remembers all rounds,
+        # and all recipes at once would fill a worker that spills them and reads them again for each task.
+        self._recipes = constants(recipes[i : i + TOGETHER] for i in range(0, len(recipes), TOGETHER))
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def arguments(self, number: int) -> tuple[Any, int, dict[str, Any]]:
-        """What ``read`` needs in a task: recipes of all partitions, a number, and what is made by other tasks."""
-        return self._recipes, number, self._kept[number]
+        """What ``read`` needs in a task: recipes of some partitions, a number, and what is made by other tasks."""
+        return self._recipes[number // TOGETHER], number % TOGETHER, self._kept[number]
 
     def without(self, name: str) -> "Partitions":
         """The same without an argument, which then need not be read."""
@@ -58,9 +62,13 @@ def read(partition: tuple[Sequence[dict[str, Recipe]], int, dict[str, Any]], nam
 
 def constant(value: Any) -> Any:
     """A value that is sent to the cluster once, whatever it is made of."""
-    name = f"{type(value).__name__.lower()}-{uuid4().hex}"
-    (sent,) = dask.persist(delayed(value, name=name, pure=False, traverse=False))
-    return sent
+    return constants([value])[0]
+
+
+def constants(values: Iterable[Any]) -> Sequence[Any]:
+    """The same for several at once."""
+    tasks = [delayed(value, name=f"{type(value).__name__.lower()}-{uuid4().hex}", traverse=False) for value in values]
+    return list(dask.persist(*tasks))
 
 
 def _side_by_side(given: dict[str, Any]) -> list[dict[str, Any]]:
