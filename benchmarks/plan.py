@@ -157,7 +157,7 @@ def table_of_measured(results: Path) -> str:
     rows = []
     for line in lines_of(results / "bayes_scale.md"):
         # Files of before had two threads, and did not say so.
-        where = f"{line.get('threads', '2')} threads"
+        where = f"threads: {line.get('threads', '2')}"
         how, memory = f"{line['seconds']}, {line['rounds of EM']} rounds", f"{line['at most, GiB']} GiB"
         rows.append(["BayesHidLDL", where, line["rows"], how, memory, "bayes_scale.py"])
     cluster = lines_of(results / "cluster.md")[-1]
@@ -169,7 +169,7 @@ def table_of_measured(results: Path) -> str:
     for line in lines_of(results / "scale.md"):
         if line["labels"] == "10" and number(line["rows"]) >= 100_000:
             how, memory = f"{number(line[MILLISECONDS]) / 10:.1f}, 100 iterations", f"{line['compiled, MB']} MB"
-            rows.append(["HidLDL, graph given", f"{line['threads']} threads", line["rows"], how, memory, "scale.py"])
+            rows.append(["HidLDL, graph given", f"threads: {line['threads']}", line["rows"], how, memory, "scale.py"])
     how = f"{card[SWEEPS]}, 100 iterations"
     rows.append(["HidLDL, graph given", "card, float32", "10,000,000", how, "", "gpu.py"])
     table = "\n".join(f"| {' | '.join(line)} |" for line in (heads, ["---"] * len(heads), *rows))
