@@ -48,6 +48,7 @@ STATED = {
 CARD_BYTES = 139 * 2**30
 FITS, SWEEPS = "BayesHidLDL, all of these", "HidLDL, 100 iterations, if each value moves once"
 MILLISECONDS = "compiled, ms"
+COLLECTED = "The tables of these scripts say at which commit each was measured. The plan:"
 
 
 class Cluster(NamedTuple):
@@ -216,10 +217,9 @@ def main() -> None:
     microseconds = microseconds_of_a_row(arguments.rows)
     rate = f"A row takes {microseconds:.0f} µs of one core in {ROUNDS} rounds (measured on {arguments.rows:,} rows)."
     parts = [table_of_clusters(microseconds), rate, arithmetic(microseconds), one_machine_and_card(arguments.results)]
-    text, known = "\n\n".join(parts), table_of_measured(arguments.results)
-    print(f"{known}\n\n{text}")
+    text = "\n\n".join([table_of_measured(arguments.results), COLLECTED, *parts])
+    print(text)
     if arguments.write:
-        write_markdown(arguments.write / "plan_measured.md", known, "Collected from the tables of these scripts.")
         write_markdown(arguments.write / "plan.md", text, provenance((*PACKAGES, "dask")))
 
 
