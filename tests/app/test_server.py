@@ -357,7 +357,8 @@ def test_bytes_that_are_no_address_are_refused():
     assert asyncio.run(status_of("GET", place, b"a=%ed%a0%80", headers, b"")) < 500
 
 
-def test_there_is_room_for_twenty_tables_and_a_limit(client, monkeypatch):
+def test_there_is_room_for_twenty_tables_and_a_limit(cold_client, monkeypatch):
+    client = cold_client
     handed_in = [hand_in(client, "x,a,b\n") for _ in range(20)]
     state = client.get(f"/jobs/{handed_in[-1]}").json()
     assert (state["state"], "in line, place" in state["what"]) == ("reading", True)

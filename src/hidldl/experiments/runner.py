@@ -85,17 +85,18 @@ def _in_processes(works: list[Work], store: Store, n_jobs: int) -> Iterator[tupl
 
 def _on(executor: Executor, works: list[Work], store: Store) -> Iterator[tuple[Condition, int]]:
     """Workers of an executor may be on other machines, which cannot reach the store."""
-    futures = [executor.submit(_evaluate, *work) for work in works]
-    try:
-        with _quiet():
+    # Quiet from the start: threads change the filters of warnings too, and those from before them are to come back.
+    with _quiet():
+        futures = [executor.submit(_evaluate, *work) for work in works]
+        try:
             for future in as_completed(futures):
                 results = future.result()
                 for key, evaluation, result in results:
                     store.record(evaluation, result, key)
                 yield results[0][1].condition, len(results)
-    finally:
-        for future in futures:
-            future.cancel()
+        finally:
+            for future in futures:
+                future.cancel()
 
 
 @dataclass(frozen=True)
