@@ -5,6 +5,7 @@ import numpy as np
 from hidldl.recovery.findings import describe, describe_kinds
 from hidldl.recovery.hidingcurve import HidingCurve
 from hidldl.recovery.latent import Estimates
+from hidldl.recovery.lostvotes import Votes
 from hidldl.recovery.zerorates import ZeroRates
 
 NAMES = ["joy", "fear", "anger"]
@@ -41,7 +42,9 @@ def test_the_slope_of_hiding_is_told_as_odds():
 
 
 def test_votes_of_complete_rows_are_a_finding():
-    zeros = ZeroRates.first(3, None, None, n_votes=10)
-    found = replace(estimates(np.zeros((1, 3)), [1.0]), zeros=zeros)
-    assert "complete rows are shares of 10 votes" in describe(found, NAMES)[-1]
-    assert len(describe(replace(found, zeros=replace(zeros, n_votes=None)), NAMES)) == 1
+    found = replace(estimates(np.zeros((1, 3)), [1.0]), votes=Votes(10))
+    (sentence,) = describe(found, NAMES)
+    assert "complete rows are shares of 10 votes" in sentence
+    unknown = replace(found, zeros=ZeroRates.first(3, None, None))
+    assert describe(unknown, NAMES)[-1] == sentence
+    assert len(describe(unknown, NAMES)) == 2

@@ -11,6 +11,7 @@ from hidldl.recovery.fitting import fit_latent_model
 from hidldl.recovery.hidingcurve import HidingCurve
 from hidldl.recovery.kernelmean import Ridge
 from hidldl.recovery.latent import TIGHT, Estimates, LatentModel, Parameters, Rows, draw_rows, modes, work_blocks
+from hidldl.recovery.lostvotes import Votes
 from hidldl.recovery.zerorates import ZeroRates
 from hidldl.selection import renormalised
 
@@ -254,15 +255,16 @@ def test_what_is_drawn_weighs_the_same_without_kinds_curves_and_votes(two_kinds)
     assert even(alone, zeros=rates)
     assert not even(model)
     assert not even(alone, curve=HidingCurve(0.0, 1.0, False))
-    assert not even(alone, zeros=replace(rates, n_votes=10))
+    assert not even(alone, votes=Votes(10))
     assert not alone.needs_zeros
     for zeros in (True, False):
         curved = replace(alone, estimates=replace(alone.estimates, curve=HidingCurve(0.0, 1.0, zeros)))
         assert curved.needs_zeros is zeros
-    assert alone.possible_votes(np.array([[0.5, 0.5, 0, 0]])) is None
-    voted = replace(alone, estimates=replace(alone.estimates, zeros=replace(rates, n_votes=4)))
-    # Two equal shares are those of 2 or 4 votes, which are counted from 1.
-    assert np.flatnonzero(voted.possible_votes(np.array([[0.5, 0.5, 0, 0]]))[0]).tolist() == [1, 3]
+    # A row that weighs half as much has half of the votes, all of which count if they are independent.
+    nu = np.array([0.5, 1.0]) * alone.parameters.nu
+    assert np.allclose(alone.exponents(rates, nu), nu)
+    assert np.allclose(alone.with_votes(Votes(10)).exponents(rates, nu), [5, 10])
+    assert np.allclose(alone.with_votes(Votes(10, independent=0.5)).exponents(rates, nu), [2.5, 5])
 
 
 def test_zeros_in_doubt_are_true_or_hidden_in_masks_that_are_drawn():

@@ -8,11 +8,10 @@ from scipy.stats import binom
 from hidldl import BayesHidLDL, hide_labels, load_model, save_model, score
 from hidldl.recovery.lostvotes import (
     MOST_VOTES,
+    Votes,
     VoteSums,
     are_votes,
     chances_of_votes,
-    count_votes,
-    explains_votes,
     possible_votes,
     shares_of_votes,
 )
@@ -23,8 +22,18 @@ KNOWN = {"nu": 6.0, "ridge": 1.0, "width": 1.0, "standardize": True, "prior_rows
 def votes(n_rows=400, n_labels=6, n_votes=10, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_rows, 4))
-    z = 1.5 * X @ rng.standard_normal((4, n_labels)) + 0.3 * rng.standard_normal((n_rows, n_labels))
+    z = X @ rng.standard_normal((4, n_labels)) + rng.standard_normal((n_rows, n_labels))
     return X, np.array([rng.multinomial(n_votes, p) / n_votes for p in softmax(z, axis=1)])
+
+
+def with_split_votes(D, n_votes):
+    """The same shares, but in every fourth row a vote is split in three between two labels."""
+    D = D.copy()
+    at = np.arange(0, len(D), 4)
+    most, least = D[at].argmax(axis=1), D[at].argmin(axis=1)
+    D[at, most] -= 2 / (3 * n_votes)
+    D[at, least] += 2 / (3 * n_votes)
+    return D
 
 
 def test_shares_of_votes_are_told_from_others(table):
@@ -65,16 +74,27 @@ class TestVotesOfShares:
     def test_their_number_is_that_of_complete_rows(self, n_votes, rate):
         _, D = votes(1500, n_votes=n_votes)
         D_obs, observed = hide_labels(D, rate, random_state=0)
-        assert count_votes(D_obs) == n_votes
+        assert Votes.of(D_obs) == Votes(n_votes)
         left = np.rint((D * observed).sum(axis=1) * n_votes).astype(int)
         assert possible_votes(D_obs, n_votes)[np.arange(len(D)), left - 1].all()
 
     def test_other_shares_are_no_votes(self):
         rng = np.random.default_rng(0)
-        assert count_votes(rng.dirichlet(np.ones(4), 500)) is None
-        assert count_votes(np.eye(4)[rng.integers(4, size=500)]) is None
-        assert count_votes(votes(n_votes=2 * MOST_VOTES)[1]) is None
-        assert count_votes(np.zeros((100, 3))) is None
+        for smooth in (rng.dirichlet(np.ones(4), 500), rng.dirichlet(np.ones(12), 500)):
+            assert Votes.of(smooth) is None
+            assert Votes.of(hide_labels(smooth, 0.5, random_state=0)[0]) is None
+        assert Votes.of(np.eye(4)[rng.integers(4, size=500)]) is None
+        assert Votes.of(votes(n_votes=2 * MOST_VOTES)[1]) is None
+        assert Votes.of(np.zeros((100, 3))) is None
+
+    @pytest.mark.parametrize("rate", [0, 0.3, 0.5])
+    def test_votes_may_be_split_in_some_rows(self, rate):
+        _, D = votes(1500, n_votes=20)
+        found = Votes.of(hide_labels(with_split_votes(D, 20), rate, random_state=0)[0])
+        assert found.number == 20
+        assert found.independent < 1
+        assert 0 < found.doubt < 0.02
+        assert np.array_equal(np.unique(found.weights(D)), [found.doubt, 1])
 
 
 class TestChances:
@@ -101,9 +121,31 @@ class TestChances:
         left = rng.integers(6, 11, 300)
         possible = left[:, None] == np.arange(1, 11)
         good = binom.pmf(np.arange(1, 11), 10, left[:, None] / 10)
-        assert explains_votes(good, possible)
-        assert not explains_votes(good[rng.permutation(300)], possible)
-        assert not explains_votes(good[:20], possible[:20])
+        shares = np.array([np.array([1, n - 1]) / n for n in left])
+        assert (possible_votes(shares, 10) >= possible).all()
+        assert Votes(10).are_foretold(good, shares)
+        assert not Votes(10).are_foretold(good[rng.permutation(300)], shares)
+        assert not Votes(10).are_foretold(good[:20], shares[:20])
+
+    def test_some_rows_may_only_seem_to_have_votes(self):
+        rng = np.random.default_rng(0)
+        left = rng.integers(6, 11, 300)
+        shares = np.array([np.array([1, n - 1]) / n for n in left])
+        foretold = binom.pmf(np.arange(1, 11), 10, left[:, None] / 10)
+        foretold[:30] = np.arange(10) == 0
+        assert not Votes(10).are_foretold(foretold, shares)
+        assert Votes(10, doubt=0.02).are_foretold(foretold, shares)
+
+    def test_votes_that_are_not_independent_tell_less(self):
+        D, observed = np.array([0.4, 0.3, 0.2, 0.1])[None, :, None], np.array([[True, True, False, False]])
+        overlooked = {}
+        for independent in (1.0, 0.5):
+            sums = VoteSums(np.arange(1, 11)[None] == 7, np.full(4, 0.25), independent)
+            sums.add(D, observed, np.ones((1, 1)))
+            overlooked[independent] = sums.means().overlooked[0, 2]
+        # Three votes fell on the last two labels: with all of them, the odds of 1/3 grow by (0.3 / 0.1)³.
+        assert overlooked[1.0] == pytest.approx(9 / 10)
+        assert overlooked[0.5] == pytest.approx(1 / (1 + 3 / 27**0.5))
 
     @pytest.mark.parametrize("rng", [None, np.random.default_rng(0)])
     def test_lost_votes_are_on_hidden_labels(self, rng):
@@ -121,7 +163,7 @@ class TestChances:
 class TestTable:
     def test_rows_with_all_votes_lose_nothing_and_others_what_they_lost(self, table, unaware):
         _, _, D_obs, _ = table
-        assert unaware._model.estimates.zeros.n_votes == 10
+        assert unaware._model.estimates.votes == Votes(10)
         possible = possible_votes(D_obs, 10)
         is_sure = possible.sum(axis=1) == 1
         lost = 1 - (possible[is_sure].argmax(axis=1) + 1) / 10
@@ -132,7 +174,7 @@ class TestTable:
         X, D, D_obs, observed = table
         uneven = np.where(np.arange(len(X)) < 10, 1.01, 1)  # votes that are given are not counted
         without = BayesHidLDL(zeros="unknown", random_state=0, **KNOWN).fit(X, D_obs, votes=uneven)
-        assert without._model.estimates.zeros.n_votes is None
+        assert without._model.estimates.votes is None
         errors = [score(D, model.distributions_)["chebyshev"] for model in (unaware, without)]
         assert errors[0] < 0.97 * errors[1]
         unknown = D_obs == 0
@@ -166,8 +208,58 @@ class TestTable:
         X = rng.standard_normal((400, 3))
         p = softmax(0.7 * X @ rng.standard_normal((3, 5)), axis=1)
         D = np.array([rng.multinomial(n, row) / n for n, row in zip(rng.integers(8, 13, 400), p, strict=True)])
-        assert count_votes(D) == 12
+        assert Votes.of(D) == Votes(12)
         model = BayesHidLDL(zeros="unknown", random_state=0, max_iter=max_iter, **KNOWN).fit(X, D)
-        assert model._model.estimates.zeros.n_votes is None
+        assert model._model.estimates.votes is None
         assert score(D, model.distributions_)["chebyshev"] < 0.02
         assert model.converged_ == (max_iter > 1)
+
+
+class TestTableWithMask:
+    """Where the mask is known, votes say how much the hidden labels hold."""
+
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def aware(table):
+        X, _, D_obs, observed = table
+        return BayesHidLDL(random_state=0, hiding="uniform", **KNOWN).fit(X, D_obs, observed=observed)
+
+    def test_hidden_labels_hold_the_votes_that_are_missing(self, table, aware):
+        _, _, D_obs, observed = table
+        assert aware._model.estimates.votes == Votes(10)
+        possible = possible_votes(D_obs, 10)
+        is_sure = (possible.sum(axis=1) == 1) & ~observed.all(axis=1)
+        assert aware.hidden_mass_[is_sure] == pytest.approx(1 - (possible[is_sure].argmax(axis=1) + 1) / 10, abs=1e-9)
+
+    def test_votes_bring_rows_nearer_to_the_truth(self, table, aware):
+        X, D, D_obs, observed = table
+        uneven = np.where(np.arange(len(X)) < 10, 1.01, 1)
+        without = BayesHidLDL(random_state=0, hiding="uniform", **KNOWN).fit(X, D_obs, observed=observed, votes=uneven)
+        assert without._model.estimates.votes is None
+        errors = [score(D, model.distributions_)["chebyshev"] for model in (aware, without)]
+        assert errors[0] < 0.9 * errors[1]
+
+    def test_intervals_hold_shares_that_are_rounded(self, table, aware):
+        _, D, _, observed = table
+        low, high, mass_low, mass_high = aware.intervals(0.9)
+        rounded = np.round(D, 4)
+        assert 0.87 < ((low <= rounded) & (rounded <= high))[~observed].mean() <= 1
+        mass = np.where(observed, 0, rounded).sum(axis=1)
+        assert ((mass_low <= mass) & (mass <= mass_high))[~observed.all(axis=1)].mean() > 0.87
+        assert (low >= 0).all() and (high <= 1).all()
+
+    def test_rows_without_labels_lost_all_votes(self, table, aware):
+        X, *_ = table
+        predicted = aware.predict(X[:20])
+        assert np.abs(predicted.sum(axis=1) - 1).max() < 1e-9
+        nothing = aware.predict(X[:20], np.zeros((20, 6)), observed=np.zeros((20, 6), bool))
+        assert nothing == pytest.approx(predicted, abs=1e-9)
+
+    def test_rows_with_different_numbers_of_votes_lose_none(self, table):
+        X, *_ = table
+        rng = np.random.default_rng(0)
+        p = softmax(0.7 * X @ rng.standard_normal((4, 5)), axis=1)
+        D = np.array([rng.multinomial(n, row) / n for n, row in zip(rng.integers(8, 13, len(X)), p, strict=True)])
+        D_obs, observed = hide_labels(D, 0.3, random_state=0)
+        model = BayesHidLDL(random_state=0, hiding="uniform", **KNOWN).fit(X, D_obs, observed=observed)
+        assert model._model.estimates.votes is None

@@ -12,6 +12,7 @@ from hidldl import hide_labels
 from hidldl.recovery.fitting import fit_latent_model
 from hidldl.recovery.fittinghiding import fit_hiding
 from hidldl.recovery.latent import Estimates, Parameters, Rows, draw_rows
+from hidldl.recovery.lostvotes import Votes
 from hidldl.recovery.posterior import (
     Draws,
     _first_above,
@@ -278,8 +279,8 @@ def doubtful(mixture):
     model, rows = mixture
     doubts = ~rows.observed & (np.cumsum(~rows.observed, axis=1) == 1) & rows.observed.any(axis=1, keepdims=True)
     rows = replace(rows, presence=np.where(doubts, 0.25, rows.presence))
-    zeros = ZeroRates(np.full(5, 0.4), np.zeros(5), n_votes=10)
-    return model, rows, doubts, replace(model, estimates=replace(model.estimates, zeros=zeros))
+    zeros = ZeroRates(np.full(5, 0.4), np.zeros(5))
+    return model, rows, doubts, replace(model, estimates=replace(model.estimates, zeros=zeros, votes=Votes(10)))
 
 
 @pytest.mark.parametrize("zeros", [None, False, True])

@@ -19,9 +19,10 @@ from hidldl.randomness import RandomState, random_generator, some_rows
 from hidldl.recovery.acts import ACTS
 from hidldl.recovery.fitting import Fit, fit_latent_model
 from hidldl.recovery.fittinghiding import fit_hiding
+from hidldl.recovery.fittingvotes import fit_votes
 from hidldl.recovery.heldout import HeldOutGame
 from hidldl.recovery.kernelmean import Landmarks
-from hidldl.recovery.lostvotes import count_votes
+from hidldl.recovery.lostvotes import Votes
 from hidldl.recovery.posteriorrecoverer import PosteriorRecoverer
 from hidldl.recovery.scatter import has_zeros
 from hidldl.recovery.search import Choice, search
@@ -243,18 +244,19 @@ class BayesHidLDL(PosteriorRecoverer):
             landmarks = Landmarks.choose(prepared, self._choice.n_landmarks, self._choice.standardize, rng)
             self._features = landmarks.with_width(self._choice.width)
             how: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "row_weights": row_weights}
+            votes = Votes.of(shares) if self._votes is None else None
             if device is not None:
-                return self._recover_on(device, prepared, shares, observed, **how)
+                return self._recover_on(device, prepared, shares, observed, votes, **how)
             table = (self._features(prepared), shares, observed)
             if zero_choice is not None and unknown is not None:
                 rates = self._known_rates(shares.shape[1])
-                n_votes = count_votes(shares) if self._votes is None else None
-                how |= {"n_votes": n_votes, "hiding": self._hiding_of_zeros(shares, unknown)}
+                how |= {"votes": votes, "hiding": self._hiding_of_zeros(shares, unknown)}
                 fit = zero_choice.fit(*table, unknown, rates, mapper=mapper, **how)
             else:
                 fit = fit_latent_model(*table, self._choice.parameters(shares.shape[1]), mapper=mapper, **how)
                 if self.hiding != "uniform":
                     fit = fit_hiding(fit, tol=self.tol, always=self.hiding == "degree")
+                fit = fit_votes(fit, votes)
             self._keep(fit, unknown)
             return self._estimate(self._rows, mapper)
 
@@ -298,14 +300,17 @@ class BayesHidLDL(PosteriorRecoverer):
             raise ValueError(f'device="{self.device}" needs {missing[0]}; give that, or leave device out.')
         return device
 
-    def _recover_on(self, device: Any, X: Any, shares: FloatArray, observed: BoolArray, **how: Any) -> FloatArray:
+    def _recover_on(
+        self, device: Any, X: Any, shares: FloatArray, observed: BoolArray, votes: Votes | None, **how: Any
+    ) -> FloatArray:
         """Fit in PyTorch, and the posterior means."""
         from hidldl.recovery.fitting_torch import fit_on_device, mean_rows
 
         where = {"single": self._dtype == np.float32, "device": device}
         parameters = self._choice.parameters(shares.shape[1])
-        self._keep(fit_on_device(self._features, X, shares, observed, parameters, **where, **how), None)
-        if self.estimate != "mean":
+        fit = fit_on_device(self._features, X, shares, observed, parameters, **where, **how)
+        self._keep(fit_votes(fit, votes), None)
+        if self.estimate != "mean" or self._model.estimates.votes is not None:
             return self._estimate(self._rows)
         draws = self._mean_draws(shares.shape[1])
         return mean_rows(self._model, self._rows, draws, **where).astype(self._dtype, copy=False)
@@ -314,6 +319,7 @@ class BayesHidLDL(PosteriorRecoverer):
         self._model, self._rows = fit.of_common_kinds()
         self.covariance_ = self._model.estimates.covariance
         self._true_zeros = has_zeros(self._rows.shares, self._rows.presence > 0.5)
+        self._game.votes = self._model.estimates.votes
         if unknown is not None:
             players = self._game.players
             self._game.presence = self._rows.presence[players]

@@ -24,11 +24,11 @@ def describe(estimates: Estimates, label_names: Sequence[str]) -> list[str]:
         )
     if estimates.zeros is not None:
         sentences.append(_overlooked(estimates.zeros, label_names))
-        if estimates.zeros.n_votes is not None:
-            sentences.append(
-                f"complete rows are shares of {estimates.zeros.n_votes} votes; rows with fewer lost them on labels "
-                "that were overlooked"
-            )
+    if estimates.votes is not None:
+        sentences.append(
+            f"complete rows are shares of {estimates.votes.number} votes; rows with fewer lost them on labels that "
+            "were overlooked"
+        )
     kinds = describe_kinds(estimates, label_names)
     if kinds:
         shares = estimates.shares_of_kinds

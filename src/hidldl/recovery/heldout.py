@@ -19,6 +19,7 @@ from hidldl.recovery.fitting import Fit, fit_latent_model
 from hidldl.recovery.fittinghiding import fit_hiding
 from hidldl.recovery.kernelmean import KernelMap, Landmarks, PrincipalRidge, principal_components
 from hidldl.recovery.latent import LatentModel, Rows
+from hidldl.recovery.lostvotes import TOLERANCE, Votes
 from hidldl.recovery.posterior import Draws, draw_lost_share, mean_rows, quantiles
 from hidldl.recovery.scatter import has_zeros
 from hidldl.recovery.search import FEW_ROWS, VERY_MANY_LABELS, Choice
@@ -49,6 +50,8 @@ SPREADS = (0.05, 20.0)
 SPREAD_PRECISION = 1.05
 LEAST_SPREAD_BY_SHARES = 1.05
 """Where shares decide what is hidden, labels that can be hidden again are those that were easy to see."""
+LEAST_SPREAD_OF_VOTES = 0.5
+"""Intervals of a few votes hold more than their level in any case; no spread of what is expected changes that."""
 N_CALIBRATION_DRAWS = 400
 CALIBRATION_PLAYS = 1500
 """Labels to hide again: enough to estimate a coverage to within a percent."""
@@ -87,6 +90,7 @@ class HeldOutGame:
         self.zeros = has_zeros(self.shares, self.observed)
         self.max_iter, self.tol = min(max_iter, ROUNDS_OF_MANY) if is_many else max_iter, tol
         self._distance_weight: float | None = None
+        self.votes: Votes | None = None
         self.forget()
 
     def forget(self) -> None:
@@ -154,10 +158,12 @@ class HeldOutGame:
         if odds is not None:
             masks = [hide_again(self.shares, self.observed, rng, odds=odds[self.players]) for _ in masks]
         posteriors = [
-            (model, rows, observed & ~rows.observed, self.shares[at])
+            (model.with_votes(self.votes), rows, observed & ~rows.observed, self.shares[at])
             for model, fold in self._models(choice, mapper, hiding=odds is not None)
             for rows, observed, at in self._rehidden(model, fold, choice, masks)
         ]
+
+        rounding = TOLERANCE if self.votes is not None else 0.0
 
         def coverage(spread: float) -> float:
             def inside(k: int) -> FloatArray:
@@ -165,7 +171,7 @@ class HeldOutGame:
                 rng = np.random.default_rng([seed, k])
                 samples, weights = draw_lost_share(model, rows, draws.times(spread), self.zeros, lost, rng)
                 low, high = quantiles(samples[:, None], weights, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))[:, :, 0]
-                return (low <= shares[lost]) & (shares[lost] <= high)
+                return (low - rounding <= shares[lost]) & (shares[lost] <= high + rounding)
 
             return float(np.concatenate(list(mapper(inside, range(len(posteriors))))).mean())
 
@@ -173,7 +179,8 @@ class HeldOutGame:
         while high / low > SPREAD_PRECISION:
             middle = np.sqrt(low * high)
             low, high = (low, middle) if coverage(middle) >= LEVEL else (middle, high)
-        return float(np.sqrt(low * high)) if odds is None else max(float(np.sqrt(low * high)), LEAST_SPREAD_BY_SHARES)
+        least = LEAST_SPREAD_BY_SHARES if odds is not None else LEAST_SPREAD_OF_VOTES if self.votes is not None else 0
+        return max(float(np.sqrt(low * high)), least)
 
     def selection(self, chosen: Choice, rng: np.random.Generator) -> Selection:
         """All choices that were played, as a report."""

@@ -18,7 +18,7 @@ from hidldl.recovery import lowrank
 from hidldl.recovery.hidingcurve import HidingCurve
 from hidldl.recovery.kernelmean import Ridge
 from hidldl.recovery.logisticnormal import draw_log_shares, find_modes
-from hidldl.recovery.lostvotes import possible_votes
+from hidldl.recovery.lostvotes import Votes
 from hidldl.recovery.zerorates import ZeroRates
 from hidldl.simplex import clip_and_close
 
@@ -59,6 +59,7 @@ class Estimates:
     coef: FloatArray
     curve: HidingCurve | None = None
     zeros: ZeroRates | None = None
+    votes: Votes | None = None
 
     @property
     def shares_of_kinds(self) -> FloatArray:
@@ -211,6 +212,7 @@ class LatentModel:
         curve = [] if estimates.curve is None else [estimates.curve.intercept, estimates.curve.slope]
         fits = shapes == ((k, m, m), (m + k,), (p, m + k)) and all(square.shape == (p, p) for square in squares)
         fits = fits and (estimates.zeros is None or estimates.zeros.fits(m))
+        fits = fits and (estimates.votes is None or estimates.votes.is_sound)
         if not fits or k < 1 or not all(np.isfinite(part).all() for part in (*numbers, curve)):
             raise ValueError("the parts of the model do not fit together.")
 
@@ -248,17 +250,21 @@ class LatentModel:
         for_each(mapper, solve, work_blocks(*rows.mean.shape))
         return evidence
 
-    def possible_votes(self, shares: FloatArray) -> BoolArray | None:
-        """How many votes rows may have left, (rows, votes), if complete rows have a number of votes that is known."""
-        n_votes = None if self.estimates.zeros is None else self.estimates.zeros.n_votes
-        return None if n_votes is None else possible_votes(shares, n_votes)
+    def with_votes(self, votes: Votes | None) -> "LatentModel":
+        """The model of rows of which every complete one has so many votes."""
+        return replace(self, estimates=replace(self.estimates, votes=votes))
+
+    def exponents(self, zeros: ZeroRates, nu: FloatArray) -> FloatArray:
+        """The exponents of ``zeros`` in rows that weigh so much; all independent votes count, if votes are known."""
+        votes = self.estimates.votes
+        by_votes = 1.0 if votes is None else votes.independent * votes.number / self.parameters.nu
+        return by_votes * zeros.exponents(nu)
 
     @property
     def has_even_draws(self) -> bool:
         """Whether all draws of a row weigh the same."""
-        zeros = self.estimates.zeros
-        has_votes = zeros is not None and zeros.n_votes is not None
-        return len(self.estimates.offsets) == 1 and self.estimates.curve is None and not has_votes
+        estimates = self.estimates
+        return len(estimates.offsets) == 1 and estimates.curve is None and estimates.votes is None
 
     @property
     def needs_zeros(self) -> bool:

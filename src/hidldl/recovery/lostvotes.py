@@ -12,30 +12,78 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, gammaln, logit, xlog1py, xlogy
 
-from hidldl.arrays import BoolArray, FloatArray
+from hidldl.arrays import BoolArray, FloatArray, IntArray
 
 MOST_VOTES = 40
 """More votes cannot be told from any other shares."""
 TOLERANCE = 1e-4
 """How far shares may be from those of votes: files have four decimals or more."""
 EXACT_ROWS, FEWEST_ROWS = 0.99, 50
-"""Rows with two labels or more that must be shares of votes: such a part of them, and so many."""
+"""Rows that must be shares of votes, where all seem to be: such a part of them, and so many."""
 MOST_ROWS = 0.5
 COMMON, FEWEST_COMMON = 1e-3, 3
 """The votes of a complete row are the most that such a part of these rows has, and so many of them."""
+DOUBT = 0.03
+"""How likely a row looks like shares of votes by chance, if none were."""
+SPLIT = 0.5
+"""The part of the votes that are independent where votes are split in some rows: there, a person has two at least."""
 LEAST_CHANCE = 1e-12
 """Draws of rows that fit no number of votes keep this weight, so that every row has some."""
 
 
-def count_votes(shares: FloatArray) -> int | None:
-    """The votes of a complete row, or None if shares are no votes of a few people."""
-    has_several = (shares > 0).sum(axis=1) > 1
-    fits = _fits(shares[has_several], MOST_VOTES)
-    exact = fits[fits.any(axis=1)]
-    if len(exact) < max(FEWEST_ROWS, EXACT_ROWS * len(fits)):
+@dataclass(frozen=True)
+class Votes:
+    """How many votes every complete row has.
+
+    ``doubt`` is how likely a row that seems to have such shares has others. ``independent`` is the part of the votes
+    that tell as much as all of them: less than 1 where a person has several.
+    """
+
+    number: int
+    doubt: float = 0.0
+    independent: float = 1.0
+
+    @classmethod
+    def of(cls, shares: FloatArray) -> "Votes | None":
+        """The votes behind these shares, or None if shares are no votes of a few people.
+
+        In some rows votes may be split, so that shares are finer than elsewhere. These can look like more votes than
+        there are, so the most common number counts, of rows with three labels: with two, many do by chance.
+        """
+        n_labels = (shares > 0).sum(axis=1)
+        fewest, _ = _fewest_votes(shares[n_labels > 1])
+        if len(fewest) >= max(FEWEST_ROWS, EXACT_ROWS * (n_labels > 1).sum()):
+            common = np.bincount(fewest) >= max(FEWEST_COMMON, COMMON * len(fewest))
+            return cls(int(np.flatnonzero(common).max()))
+        fewest, others = _fewest_votes(shares[n_labels > 2])
+        if len(fewest) >= max(FEWEST_ROWS, MOST_ROWS * (n_labels > 2).sum()):
+            return cls(int(np.bincount(fewest).argmax()), DOUBT * others, SPLIT)
         return None
-    fewest = np.bincount(exact.argmax(axis=1) + 1)
-    return int(np.flatnonzero(fewest >= max(FEWEST_COMMON, COMMON * len(exact))).max())
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether there can be such votes; those of a damaged file may not."""
+        return 1 <= self.number <= MOST_VOTES and 0 <= self.doubt < 1 and 0 < self.independent <= 1
+
+    def weights(self, shares: FloatArray) -> FloatArray:
+        """How likely these shares are if so many votes are left, 1 to all of them: (rows, number)."""
+        return np.maximum(possible_votes(shares, self.number), self.doubt)
+
+    def are_foretold(self, foretold: FloatArray, shares: FloatArray) -> bool:
+        """Whether a model foretells, (rows, number), how many votes are left, where that is sure.
+
+        If rows simply had different numbers of votes, how often each number occurs would tell more than the model.
+        """
+        possible = possible_votes(shares, self.number)
+        is_sure = possible.sum(axis=1) == 1
+        if is_sure.sum() < FEWEST_ROWS:
+            return False
+        left, foretold = possible[is_sure].argmax(axis=1), foretold[is_sure]
+        can_be_sure, at = np.unique(left), np.arange(len(left))
+        among_sure = foretold[at, left] / np.maximum(foretold[:, can_be_sure].sum(axis=1), LEAST_CHANCE)
+        frequency = np.bincount(left) / len(left)
+        least = max(self.doubt / self.number, LEAST_CHANCE)
+        return bool(np.log(np.maximum(among_sure, least)).mean() > np.log(frequency[left]).mean())
 
 
 def are_votes(shares: FloatArray) -> bool:
@@ -53,6 +101,13 @@ def possible_votes(shares: FloatArray, n_votes: int) -> BoolArray:
     return fits | ~fits.any(axis=1, keepdims=True)
 
 
+def _fewest_votes(shares: FloatArray) -> tuple[IntArray, float]:
+    """The fewest votes that rows can be the shares of, where they can, and the part of the rows that cannot."""
+    fits = _fits(shares, MOST_VOTES)
+    can_be = fits.any(axis=1)
+    return fits[can_be].argmax(axis=1) + 1, 1 - float(can_be.sum()) / max(len(fits), 1)
+
+
 def _fits(shares: FloatArray, n_votes: int) -> BoolArray:
     fits = np.empty((len(shares), n_votes), dtype=bool)
     for n in range(1, n_votes + 1):
@@ -62,36 +117,20 @@ def _fits(shares: FloatArray, n_votes: int) -> BoolArray:
 
 def chances_of_votes(D: FloatArray, observed: BoolArray, n_votes: int) -> FloatArray:
     """How likely so many votes are left in draws of rows, (rows, n_votes, draws): those on what was handed in."""
-    mass = np.clip(np.where(observed[:, :, None], D, 0).sum(axis=1), 0, 1)[:, None]
+    mass = np.clip(np.where(observed[:, :, None], D, 0).sum(axis=1), LEAST_CHANCE, 1)[:, None]
     left = np.arange(1, n_votes + 1)
     ways = gammaln(n_votes + 1) - gammaln(left + 1) - gammaln(n_votes - left + 1)
     left, ways = left[:, None], ways[:, None]
     return np.exp(ways + xlogy(left, mass) + xlog1py(n_votes - left, -mass))
 
 
-def explains_votes(foretold: FloatArray, possible: BoolArray) -> bool:
-    """Whether a model foretells, (rows, n_votes), how many votes are left, where that is sure.
-
-    If rows simply had different numbers of votes, how often each number occurs would tell more than the model.
-    """
-    is_sure = possible.sum(axis=1) == 1
-    if is_sure.sum() < FEWEST_ROWS:
-        return False
-    left = possible[is_sure].argmax(axis=1)
-    can_be_sure = np.unique(left)
-    foretold = foretold[is_sure]
-    foretold = foretold / foretold[:, can_be_sure].sum(axis=1, keepdims=True)
-    frequency = np.bincount(left) / len(left)
-    at = np.arange(len(left))
-    return bool(np.log(np.maximum(foretold[at, left], LEAST_CHANCE)).mean() > np.log(frequency[left]).mean())
-
-
 @dataclass
 class VoteSums:
     """Sums over draws of rows: what the votes that may be left say about the labels that may be overlooked."""
 
-    possible: BoolArray
+    possible: FloatArray
     rates: FloatArray
+    independent: float = 1.0
     total: FloatArray = field(init=False)
     left: FloatArray = field(init=False)
     foretold: FloatArray = field(init=False)
@@ -111,7 +150,8 @@ class VoteSums:
         n_votes = self.possible.shape[1]
         lost = np.arange(n_votes - 1.0, -1.0, -1.0)
         hidden = np.where(observed[:, :, None], 0, D)
-        gains = np.log1p(D / np.maximum(hidden.sum(axis=1, keepdims=True) - hidden, LEAST_CHANCE))
+        others = np.maximum(hidden.sum(axis=1, keepdims=True) - hidden, LEAST_CHANCE)
+        gains = self.independent * np.log1p(D / others)
         chances = chances_of_votes(D, observed, n_votes) * weights[:, None]
         for k in range(D.shape[2]):
             likely = np.maximum(chances[:, :, k], LEAST_CHANCE) * self.possible

@@ -10,7 +10,7 @@ from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.parallel import Mapper, for_each, row_blocks
 from hidldl.recovery.acts import best_rows
 from hidldl.recovery.latent import TIGHT, LatentModel, Rows, modes
-from hidldl.recovery.lostvotes import LEAST_CHANCE, VoteMeans, VoteSums, chances_of_votes, shares_of_votes
+from hidldl.recovery.lostvotes import LEAST_CHANCE, TOLERANCE, VoteMeans, VoteSums, chances_of_votes, shares_of_votes
 from hidldl.recovery.scatter import scattered_rows
 
 BLOCK_ENTRIES = 2**20
@@ -91,14 +91,11 @@ def weighted_shares(
     """
     part = rows.part(block)
     if not part.has_doubts:
-        return _weighted_shares(model, part, draws, zeros, rng)
-    possible = model.possible_votes(part.shares)
+        D, own = _weighted_shares(model, part, draws, zeros, rng)
+        return D, own if model.estimates.votes is None else own / own.sum(axis=1, keepdims=True)
     shares, weights = [], []
     for known, own_draws in masked_rows(model, part, draws, rng):
-        if possible is None:
-            D, own_weights = _weighted_shares(model, known, own_draws, zeros, rng)
-        else:
-            D, own_weights = _voted_shares(model, known, own_draws, possible, None if zeros is None else rng)
+        D, own_weights = _weighted_shares(model, known, own_draws, zeros, rng)
         seen = known.observed[:, :, None]
         # What is observed is in its own proportions in every draw, and true zeros are 0.
         shares.append(np.where(seen, np.where(seen, D, 0).sum(axis=1, keepdims=True) * part.shares[:, :, None], D))
@@ -117,14 +114,15 @@ def masked_rows(model: LatentModel, part: Rows, draws: Draws, rng: np.random.Gen
         yield known, own_draws
 
 
-def _voted_shares(
-    model: LatentModel, part: Rows, draws: Draws, possible: BoolArray, rng: np.random.Generator | None
-) -> tuple[FloatArray, FloatArray]:
-    """Draws with the votes that rows may have left, and their weights."""
-    D, weights = model.draw(part, draws.spread * draws.normals, draws.spread * draws.noise)
-    chances = chances_of_votes(D, part.observed, possible.shape[1]) * possible[:, :, None]
-    weights = weights * np.maximum(chances.sum(axis=1), LEAST_CHANCE)
-    return shares_of_votes(D, part.shares, part.observed, chances, rng), weights
+def foretold_votes(model: LatentModel, rows: Rows, n_votes: int) -> FloatArray:
+    """How likely each number of votes is left in rows whose masks are known, 1 to all: (rows, votes)."""
+    draws = Draws.shared(np.random.default_rng(MEAN_SEED), VOTE_DRAWS, rows.shares.shape[1])
+    foretold = np.empty((len(rows), n_votes))
+    for block in draw_blocks(len(rows), *draws.shape):
+        part = rows.part(block)
+        D, weights = model.draw(part, draws.normals, draws.noise)
+        foretold[block] = _average(chances_of_votes(D, part.observed, n_votes), weights)
+    return foretold
 
 
 def weigh_votes(model: LatentModel, rows: Rows, mapper: Mapper = map) -> VoteMeans:
@@ -133,11 +131,10 @@ def weigh_votes(model: LatentModel, rows: Rows, mapper: Mapper = map) -> VoteMea
     draws = Draws.shared(np.random.default_rng(MEAN_SEED), VOTE_DRAWS, n_labels)
 
     def weigh(block: slice) -> VoteMeans:
-        part, zeros = rows.part(block), model.estimates.zeros
-        possible = model.possible_votes(part.shares)
+        part, zeros, votes = rows.part(block), model.estimates.zeros, model.estimates.votes
         assert zeros is not None
-        assert possible is not None
-        sums = VoteSums(possible, zeros.rates)
+        assert votes is not None
+        sums = VoteSums(votes.weights(part.shares), zeros.rates, votes.independent)
         for known, own_draws in masked_rows(model, part, draws, np.random.default_rng(MEAN_SEED)):
             D, weights = model.draw(known, own_draws.normals, own_draws.noise)
             sums.add(D, known.observed, weights)
@@ -149,9 +146,14 @@ def weigh_votes(model: LatentModel, rows: Rows, mapper: Mapper = map) -> VoteMea
 def _weighted_shares(
     model: LatentModel, part: Rows, draws: Draws, zeros: bool | None, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
+    """Draws of rows whose masks are known; where votes are known too, the sum of weights is how likely those are."""
     spread = draws.spread
     D, weights = model.draw(part, spread * draws.normals, spread * draws.noise)
-    curve = model.estimates.curve
+    curve, votes = model.estimates.curve, model.estimates.votes
+    if votes is not None:
+        chances = chances_of_votes(D, part.observed, votes.number) * votes.weights(part.shares)[:, :, None]
+        weights = weights * np.maximum(chances.sum(axis=1), LEAST_CHANCE)
+        return shares_of_votes(D, part.shares, part.observed, chances, None if zeros is None else rng), weights
     if curve is not None and not curve.zeros:
         # Weights are those of the posterior as it is, or a wide spread would be weighed away.
         base = D if spread == 1 else model.draw(part, draws.normals, draws.noise)[0]
@@ -265,6 +267,9 @@ def interval_bounds(
     D, weights = weighted_shares(model, rows, block, draws, zeros, np.random.default_rng([seed, block.start]))
     hidden = np.where(rows.observed[block, :, None], 0, D).sum(axis=1, keepdims=True)
     bounds = quantiles(np.concatenate([D, hidden], axis=1), weights, ((1 - level) / 2, (1 + level) / 2))
+    if model.estimates.votes is not None:
+        # Shares of votes come rounded, so an interval of one value would miss them.
+        bounds = np.clip(bounds + np.array([-TOLERANCE, TOLERANCE])[:, None, None], 0, 1)
     return bounds[:, :, :-1], bounds[:, :, -1]
 
 
@@ -289,8 +294,9 @@ def draw_lost_share(
     out, weights = np.empty((2, len(lost), draws.shape[1]))
     for block in draw_blocks(len(lost), *draws.shape):
         part, is_lost = rows.part(block), lost[block, :, None]
-        D, weights[block] = weighted_shares(model, rows, block, draws, True if model.needs_zeros else None, rng)
-        if not model.needs_zeros:
+        has_counts = model.needs_zeros or model.estimates.votes is not None
+        D, weights[block] = weighted_shares(model, rows, block, draws, True if has_counts else None, rng)
+        if not has_counts:
             # Of the hidden labels only the lost one has to scatter.
             D = np.where(is_lost | part.observed[:, :, None], D, 0)
             D = scattered_rows(D, part.shares, part.observed, part.nu / draws.spread**2, zeros, rng)

@@ -18,6 +18,7 @@ from hidldl.recovery.heldout import HeldOutGame
 from hidldl.recovery.hidingcurve import HidingCurve
 from hidldl.recovery.kernelmean import KernelMap, Landmarks, Ridge
 from hidldl.recovery.latent import Estimates, LatentModel, Parameters, Rows
+from hidldl.recovery.lostvotes import Votes
 from hidldl.recovery.posterior import (
     Draws,
     acted_rows,
@@ -53,7 +54,7 @@ class PosteriorRecoverer(Recoverer):
         "_spread",
         "_mean_votes",
     )
-    saved_parts = (Estimates, HidingCurve, KernelMap, Landmarks, LatentModel, Parameters, Ridge, ZeroRates)
+    saved_parts = (Estimates, HidingCurve, KernelMap, Landmarks, LatentModel, Parameters, Ridge, Votes, ZeroRates)
     n_draws: int
     n_jobs: int | None
     estimate: str

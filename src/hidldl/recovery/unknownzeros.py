@@ -15,7 +15,7 @@ from hidldl.parallel import Mapper, for_each
 from hidldl.recovery.fitting import Fit, Rounds, climb, fit_latent_model
 from hidldl.recovery.kernelmean import Ridge
 from hidldl.recovery.latent import LatentModel, Parameters, Rows, work_blocks
-from hidldl.recovery.lostvotes import VoteMeans, explains_votes, possible_votes
+from hidldl.recovery.lostvotes import VoteMeans, Votes
 from hidldl.recovery.posterior import Draws, weigh_votes, weighted_shares
 from hidldl.recovery.zerochances import chances_of_zero
 from hidldl.recovery.zerorates import ZeroRates, log_losses
@@ -50,11 +50,13 @@ def fit_unknown_zeros(
     tol: float,
     row_weights: FloatArray | float = 1.0,
     regression: Ridge | None = None,
+    counted: Votes | None = None,
     mapper: Mapper = map,
 ) -> Fit:
     """As ``fit_latent_model``, and how present unknown zeros are, from ``presence`` on.
 
     EM makes ``first_rounds`` before the first round of weights: many where the first presence is likely the last.
+    ``counted`` are the votes that every complete row seems to have.
     """
     presence = presence.copy()
     fit = fit_latent_model(
@@ -86,8 +88,9 @@ def fit_unknown_zeros(
             break
     model = replace(model, estimates=replace(current, zeros=zeros))
     rows = rounds.rows(current)
-    if zeros.n_votes is not None:
-        model, rows, more, has_settled = _fit_votes(model, rows, rounds, votes, unknown, max_iter, tol, mapper)
+    if counted is not None:
+        voted = model.with_votes(counted)
+        model, rows, more, has_settled = _fit_votes(voted, rows, rounds, votes, unknown, max_iter, tol, mapper)
         changes += more
         converged = has_settled if more else converged
     else:
@@ -111,19 +114,18 @@ def _fit_votes(
     The rates stay: they are told by which zeros there are, and drift where the model is not exact.
     """
     changes: list[float] = []
-    converged, zeros = True, model.estimates.zeros
-    assert zeros is not None
+    converged, zeros, counted = True, model.estimates.zeros, model.estimates.votes
+    assert counted is not None
     model.condition(rows, mapper)
     found = weigh_votes(model, rows, mapper)
-    if not explains_votes(found.foretold, possible_votes(rows.shares, found.foretold.shape[1])):
-        without = replace(model.estimates, zeros=replace(zeros, n_votes=None))
-        return replace(model, estimates=without), rows, changes, converged
+    if not counted.are_foretold(found.foretold, rows.shares):
+        return model.with_votes(None), rows, changes, converged
     for _ in range(VOTE_ROUNDS):
         rounds.presence[unknown] = 1 - found.took_votes[unknown]
-        rounds.nu[:] = votes * found.left / found.foretold.shape[1]
+        rounds.nu[:] = votes * found.left / counted.number
         current, more, converged = climb(rounds, model.estimates, max_iter, tol)
         changes += more
-        model = replace(model, estimates=replace(current, zeros=zeros))
+        model = replace(model, estimates=replace(current, zeros=zeros, votes=counted))
         rows = rounds.rows(current)
         found = _settle_votes(model, rows, votes, found, unknown, mapper)
     return model, rows, changes, converged
@@ -140,7 +142,7 @@ def weigh_zeros(
 
     def weigh(block: slice) -> None:
         part = rows.part(block)
-        chances[block], mass = chances_of_zero(model.estimates, part, zeros.exponents(part.nu))
+        chances[block], mass = chances_of_zero(model.estimates, part, model.exponents(zeros, part.nu))
         present = 1 - zeros.hidden(chances[block])
         present[present < LEAST_PRESENCE] = 0
         rows.presence[block] = np.where(unknown[block], present, part.presence)
@@ -160,7 +162,7 @@ def settle(model: LatentModel, rows: Rows, unknown: BoolArray | None, mapper: Ma
     rows.presence = np.where(unknown, 1 - model.estimates.zeros.rates, rows.presence)
     votes, prior_kinds = rows.nu.copy(), rows.kinds.copy()
     _settle(model, rows, votes, unknown, SETTLING_ROUNDS, mapper)
-    if model.estimates.zeros.n_votes is not None:
+    if model.estimates.votes is not None:
         found = weigh_votes(model, rows, mapper)
         rows.kinds = prior_kinds
         _settle_votes(model, rows, votes, found, unknown, mapper)
@@ -212,7 +214,7 @@ def pattern_losses(model: LatentModel, prior: Rows, unknown: BoolArray, rng: np.
     rows = prior.chosen(at, renormalised(prior.shares, left), prior.observed & left)
     settle(model, rows, unknown & left)
     if model.estimates.curve is None:
-        chances, _ = chances_of_zero(model.estimates, rows, zeros.exponents(rows.nu))
+        chances, _ = chances_of_zero(model.estimates, rows, model.exponents(zeros, rows.nu))
         foretold = zeros.foretold(chances[at, cell], cell)
     else:
         foretold = _foretold_by_curve(model, rows, cell)

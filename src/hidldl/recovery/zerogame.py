@@ -18,7 +18,7 @@ from hidldl.recovery.fitting import Fit
 from hidldl.recovery.fittinghiding import fit_hiding_of_zeros
 from hidldl.recovery.heldout import HeldOutGame
 from hidldl.recovery.kernelmean import Ridge
-from hidldl.recovery.lostvotes import MOST_VOTES, are_votes
+from hidldl.recovery.lostvotes import MOST_VOTES, Votes, are_votes
 from hidldl.recovery.search import Choice
 from hidldl.recovery.unknownzeros import EM_ROUNDS, fit_unknown_zeros, pattern_losses
 from hidldl.recovery.zerorates import ZeroRates
@@ -35,7 +35,7 @@ WEIGHTS_OF_A_VOTE = (0.55, 0.65)
 these; over a wider range it is nearly flat, and its lowest value was not the best one in trials with known masks."""
 FIRST_PRESENCE = 0.95
 PROOF = 2.0
-"""True zeros must foretell the pattern better than none, by so many standard errors."""
+"""True zeros must foretell the pattern better than none, by so many standard errors, where nothing else shows them."""
 FINEST = 1e6
 
 
@@ -73,13 +73,13 @@ class ZeroChoice:
         tol: float,
         row_weights: FloatArray,
         regression: Ridge | None = None,
-        n_votes: int | None = None,
+        votes: Votes | None = None,
         hiding: str = "uniform",
         mapper: Mapper = map,
     ) -> Fit:
         """The model of this choice; several kinds of rows with votes start from the zeros of a fit with one.
 
-        ``n_votes`` is how many votes every complete row has, if that is known. ``hiding`` is as for ``BayesHidLDL``.
+        ``votes`` are those that every complete row seems to have. ``hiding`` is as for ``BayesHidLDL``.
         """
         table = (features, shares, observed, unknown)
         more: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "row_weights": row_weights, "mapper": mapper}
@@ -90,9 +90,9 @@ class ZeroChoice:
         elif self.finest is None:
             presence, first_rounds = np.where(unknown, FIRST_PRESENCE, observed), EM_ROUNDS
         n_labels = shares.shape[1]
-        zeros = ZeroRates.first(n_labels, known_rates, self.finest, n_votes if self.finest is None else None)
-        parameters = self.choice.parameters(n_labels)
+        zeros, parameters = ZeroRates.first(n_labels, known_rates, self.finest), self.choice.parameters(n_labels)
         more |= {"presence": presence, "first_rounds": first_rounds, "regression": regression}
+        more |= {"counted": votes if self.finest is None else None}
         fit = fit_unknown_zeros(*table, parameters, zeros, **more)
         if self.finest is None or (hiding == "uniform" and not self.by_share):
             return fit
@@ -144,7 +144,7 @@ class ZeroGame:
         return np.mean([pattern_losses(fit.model, prior, self.unknown[here], rng) for _ in range(N_CELLS)], axis=0)
 
     def choose(self, choice: Choice, settings: Collection[str], hiding: str) -> ZeroChoice:
-        """No true zeros, unless with them the pattern of zeros is foretold clearly better.
+        """No true zeros, unless with them the pattern of zeros is foretold clearly better, or shares are visibly votes.
 
         Small shares that are overlooked more often make the same pattern. So that is tried too, unless shares are
         visibly those of votes, of which some come out as 0 in any case. If they visibly are not, few votes would take
@@ -152,10 +152,10 @@ class ZeroGame:
         """
         hidden = self._hidden(choice)
         votes = ZeroChoice(choice) if "nu" in settings else self._votes(choice)
+        if are_votes(self.game.shares):
+            return min(votes, hidden, key=lambda candidate: float(self.losses(candidate).mean()))
         if not clearly_better(self.losses(votes), self.losses(hidden), PROOF):
             return hidden
-        if are_votes(self.game.shares):
-            return votes
         rival = votes if "nu" in settings or self._smallest < 1 / MOST_VOTES else hidden
         if hiding == "uniform":
             return rival

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hidldl.arrays import BoolArray, FloatArray, IntArray
-from hidldl.recovery.lostvotes import MOST_VOTES
 
 FIRST_RATE = 0.05
 RATES = (1e-3, 0.999)
@@ -25,31 +24,24 @@ TIE = 0.3
 class ZeroRates:
     """The rates, and their standard errors, which are 0 where the user gave the rates.
 
-    ``finest`` is 1 / the smallest share, or None for shares of votes. ``n_votes`` is how many votes every complete row
-    has, if that is known.
+    ``finest`` is 1 / the smallest share, or None for shares of votes.
     """
 
     rates: FloatArray
     errors: FloatArray
     finest: float | None = None
-    n_votes: int | None = None
 
     @classmethod
-    def first(
-        cls, n_labels: int, known: FloatArray | None, finest: float | None, n_votes: int | None = None
-    ) -> "ZeroRates":
+    def first(cls, n_labels: int, known: FloatArray | None, finest: float | None) -> "ZeroRates":
         """The rates that the user knows, or a first guess."""
         guess = np.full(n_labels, FIRST_RATE) if known is None else np.clip(known, *RATES)
-        return cls(guess, np.full(n_labels, float(known is None)), finest, n_votes)
+        return cls(guess, np.full(n_labels, float(known is None)), finest)
 
     def fits(self, n_labels: int) -> bool:
         """Whether these can be rates of so many labels; those of a damaged file may not."""
         parts = (self.rates, self.errors, np.full(n_labels, self.finest or 1.0))
         in_range = (self.rates > 0) & (self.rates < 1)
-        has_votes = self.n_votes is None or 1 <= self.n_votes <= MOST_VOTES
-        return all(part.shape == (n_labels,) and (part >= 0).all() for part in parts) and bool(
-            in_range.all() and has_votes
-        )
+        return all(part.shape == (n_labels,) and (part >= 0).all() for part in parts) and bool(in_range.all())
 
     @property
     def are_known(self) -> bool:
