@@ -152,7 +152,7 @@ def _figures(texts: list[str], notation: Notation) -> list[str]:
 class Tally:
     """Counts what columns hold, one piece of the table after the other."""
 
-    def __init__(self, names: tuple[str, ...], cell_format: CellFormat = CellFormat()) -> None:  # noqa: B008
+    def __init__(self, names: tuple[str, ...], cell_format: CellFormat = CellFormat()) -> None:
         width = len(names)
         self.names = names
         self.cell_format = cell_format
