@@ -55,6 +55,6 @@ def predict(
             sheet=sheet,
             header_row=header_row,
         )
-        summary = result.write(**targets.named(), **layout, command=command_line(), progress=show)
+        summary = result.write(**targets.named, **layout, command=command_line(), progress=show)
     if not quiet:
-        report_results(result.notes, summary, targets)
+        report_results(result.notes, summary, targets.files)

@@ -4,7 +4,6 @@ import json
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -187,18 +186,18 @@ def recover(
             _check(table, {**asked, "row_names": namer, "level": level}, votes, reading, report)
             return
         from hidldl.tables.recovery import recover_table
-        from hidldl.tables.writing import beside, checked_targets
+        from hidldl.tables.writing import checked_targets, list_beside
 
-        bad_rows = beside(table, "bad_rows") if skip_bad_rows and str(table) != "-" else None
+        bad_rows = list_beside(table, "bad_rows") if skip_bad_rows else None
         targets = checked_targets("recovered", table, output, report, model, reannotate, bad_rows)
         result = recover_table(table, **asked, id=namer, intervals=level, **votes, **reading, progress=show)
-        if not len(result.faults):
-            targets = replace(targets, bad_rows=None)
         summary = result.write(
-            **targets.named(), group=group, most_rows=most_rows, **layout, command=command_line(), progress=show
+            **targets.named, group=group, most_rows=most_rows, **layout, command=command_line(), progress=show
         )
     if not quiet:
-        report_results(result.notes, summary, targets)
+        unwritten = () if len(result.faults) else ("bad_rows",)
+        files = {what: path for what, path in targets.files.items() if what not in unwritten}
+        report_results(result.notes, summary, files)
 
 
 def _check(

@@ -5,8 +5,9 @@ import shutil
 import signal
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +18,6 @@ from hidldl.stopping import when_asked_to_end
 
 if TYPE_CHECKING:
     from hidldl.reports.summary import Summary
-    from hidldl.tables.writing import Targets
 
 WORDS = {
     "labels": "name them with --labels",
@@ -113,14 +113,16 @@ def _print_json(done: float, total: float | None, words: str) -> None:
     click.echo(json.dumps({"done": round(done, 4), "total": total, "words": words}), err=True)
 
 
-def report_results(notes: Iterable[str], summary: "Summary", targets: "Targets") -> None:
-    """Say what was guessed and done, on standard error: standard output may be the result."""
+def report_results(notes: Iterable[str], summary: "Summary", files: Mapping[str, Path]) -> None:
+    """Say what was guessed and done, and which files were written, by what they are for.
+
+    All of it on standard error: standard output may be the result.
+    """
     _print_notes(notes)
     echo_wrapped(_sentence(summary), err=True)
     words = {"output": "result", "reannotate": "list", "bad_rows": "left out"}
-    for what, path in targets.named().items():
-        if path in targets.files:
-            click.echo(f"{words.get(what, what) + ':':10}{path}", err=True)
+    for what, path in files.items():
+        click.echo(f"{words.get(what, what) + ':':10}{path}", err=True)
 
 
 def _print_notes(notes: Iterable[str]) -> None:

@@ -264,13 +264,13 @@ class RecoveredTable:
         level = self._level_of_list() if reannotate is not None else self.level
         with ExitStack() as stack:
             elsewhere = None if targets.url is None else stack.enter_context(uploaded(targets.url))
-            here = stack.enter_context(replacing_all(targets.files, folders=targets.folders))
+            here = stack.enter_context(replacing_all([*targets.files.values()], folders=targets.folders))
             places = dict(zip(targets.files, here, strict=True))
             if targets.model is not None:
-                self.save_model(places[targets.model])
+                self.save_model(places["model"])
             writer = None
             if targets.output is not None:
-                place = elsewhere or places.get(targets.output)
+                place = elsewhere or places.get("output")
                 writer = stack.enter_context(
                     open_writer(targets.output, place, self.table.delimiter, self.table.decimal, safe=safe_csv)
                 )
@@ -280,15 +280,13 @@ class RecoveredTable:
                 more = (rows.low, rows.high, self._groups(rows, group), rows.kinds, rows.hidden)
                 summarizer.add(rows.row_names, rows.D_obs, rows.observed, rows.distributions, *more)
             summary = summarizer.finish()
-            for path, table in (
-                (targets.reannotate, summary.reannotation.frame),
-                (targets.bad_rows, lambda: self.bad_rows),
-            ):
-                if path is not None:
-                    stack.enter_context(open_writer(path, places[path], safe=safe_csv)).write(table())
+            lists = {"reannotate": summary.reannotation.frame, "bad_rows": lambda: self.bad_rows}
+            for what in [name for name in lists if name in places]:
+                writer = stack.enter_context(open_writer(targets.files[what], places[what], safe=safe_csv))
+                writer.write(lists[what]())
             if targets.report is not None:
                 page = recovery_page(summary, self._facts(command, perf_counter() - self.started))
-                places[targets.report].write_text(page, encoding="utf-8")
+                places["report"].write_text(page, encoding="utf-8")
         return summary
 
     def report(self, path: str | PathLike[str]) -> None:
