@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hidldl.errors import ModelFileError, TableError, note_in
+from hidldl.errors import ModelFileError, TableError, notes_in
 from hidldl.progress import Progress, at_terminal, shown, silent
 from hidldl.stopping import when_asked_to_end
 
@@ -64,7 +64,7 @@ def one_line_errors() -> Iterator[None]:
         why = f"the result cannot be written: {error.strerror}." if error.errno else str(error)
         raise WrongInput(why) from error
     except TableError as error:
-        _print_notes(error.notes)
+        echo_wrapped(*_items(error.notes), err=True)
         raise WrongInput(error.worded(WORDS)) from error
     except ModelFileError as error:
         raise WrongInput(error.worded(WORDS)) from error
@@ -118,16 +118,14 @@ def report_results(notes: Iterable[str], summary: "Summary", files: Mapping[str,
 
     All of it on standard error: standard output may be the result.
     """
-    _print_notes(notes)
-    echo_wrapped(_sentence(summary), err=True)
+    echo_wrapped(*_items(notes), _sentence(summary), err=True)
     words = {"output": "result", "reannotate": "list", "bad_rows": "left out"}
     for what, path in files.items():
         click.echo(f"{words.get(what, what) + ':':10}{path}", err=True)
 
 
-def _print_notes(notes: Iterable[str]) -> None:
-    for note in notes:
-        echo_wrapped(f"- {note_in(WORDS, note)}", err=True)
+def _items(notes: Iterable[str]) -> list[str]:
+    return [f"- {note}" for note in notes_in(WORDS, notes)]
 
 
 def _sentence(summary: "Summary") -> str:
@@ -139,9 +137,9 @@ def _sentence(summary: "Summary") -> str:
     return f"{size}: {hidden:.0%} of the cells were hidden and hold {mass:.0%} of the shares."
 
 
-def echo_wrapped(text: str, *, err: bool = False) -> None:
-    """Print a line for people, in several where a terminal is too narrow for it."""
-    stream = sys.stderr if err else sys.stdout
-    if at_terminal(stream):
-        text = click.wrap_text(text, shutil.get_terminal_size().columns, subsequent_indent="  ")
-    click.echo(text, err=err)
+def echo_wrapped(*lines: str, err: bool = False) -> None:
+    """Print lines for people, each in several where a terminal is too narrow for it."""
+    is_seen = at_terminal(sys.stderr if err else sys.stdout)
+    width = shutil.get_terminal_size().columns
+    for line in lines:
+        click.echo(click.wrap_text(line, width, subsequent_indent="  ") if is_seen else line, err=err)
