@@ -11,15 +11,20 @@ from hidldl.arrays import BoolArray
 LARGEST_FEATURE = 1e150
 
 
-def refuse_where(at_fault: BoolArray, frame: pd.DataFrame | None, name: str, fault: str, remedy: str) -> None:
-    """Refuse a matrix where anything is at fault."""
-    if at_fault.any():
-        i, j = np.unravel_index(int(at_fault.argmax()), at_fault.shape)
-        raise ValueError(f"{name} {fault} in {row_name(frame, int(i))}, {label_name(frame, int(j))}; {remedy}.")
+def fault_at(at_fault: BoolArray, frame: pd.DataFrame | None, name: str, fault: str, remedy: str) -> ValueError:
+    """The error for the first share of a matrix that is at fault."""
+    i, j = np.unravel_index(int(at_fault.argmax()), at_fault.shape)
+    return ValueError(f"{name} {fault} in {row_name(frame, int(i))}, {label_name(frame, int(j))}; {remedy}.")
 
 
-def refuse_nonfinite_features(X: Any, original: Any, name: str = "X") -> None:
-    """Refuse features with NaN or infinities."""
+def refuse_unusable_features(X: Any, original: Any, name: str = "X", *, may_be_huge: bool = False) -> None:
+    """Refuse features with NaN or infinities, and those whose squares overflow unless they may be huge."""
+    _refuse_nonfinite(X, original, name)
+    if not may_be_huge:
+        _refuse_huge(X, original, name)
+
+
+def _refuse_nonfinite(X: Any, original: Any, name: str) -> None:
     values = X.data if sparse.issparse(X) else X
     # One pass and no temporary in the usual case: a sum is finite only if (nearly) everything in it is.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -31,7 +36,7 @@ def refuse_nonfinite_features(X: Any, original: Any, name: str = "X") -> None:
     raise ValueError(f"{name} contains {kind} in {place}; impute the value, or drop the row or the column.")
 
 
-def refuse_huge_features(X: Any, original: Any, name: str = "X") -> None:
+def _refuse_huge(X: Any, original: Any, name: str) -> None:
     """Refuse features whose squares, or sums of them, overflow."""
     values = X.data if sparse.issparse(X) else X
     if values.size and max(float(values.max()), -float(values.min())) > LARGEST_FEATURE:
