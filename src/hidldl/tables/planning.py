@@ -96,9 +96,8 @@ class Plan:
     @classmethod
     def of(cls, table: Table, options: Options) -> "Plan":
         """From what the table holds and what the user says."""
-        table.read_as_missing(Marks.words_in(options.hidden))
-        columns = table.scan()
-        first = table.first_rows
+        contents = table.contents(missing=Marks.words_in(options.hidden))
+        columns, first = contents.columns, contents.first_rows
         roles = assign_roles(
             table.name,
             columns,
@@ -112,7 +111,7 @@ class Plan:
         can_tell = find_method(options.method).tells_zeros
         said = options.hidden, options.normalise
         marks, normalise, notes = understand_labels(*said, table.name, labels, first, can_tell)
-        return cls(roles, marks, normalise, (*table.notes, *roles.notes, *notes))
+        return cls(roles, marks, normalise, (*contents.notes, *roles.notes, *notes))
 
 
 def assign_roles(
