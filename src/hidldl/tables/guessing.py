@@ -4,15 +4,17 @@ Every block of columns that can be the labels is a reading with points. Labels a
 well ahead of the others.
 """
 
+import re
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from hidldl.tables.blocks import MOSTLY
 from hidldl.tables.columns import MOST_DISTINCT, Column
-from hidldl.tables.readings import Guess, LabelCandidates
-from hidldl.tables.words import ID_WORDS, ROW_NAMES, TOTAL_ROWS, words
+from hidldl.tables.readings import Guess, guess_among
+from hidldl.tables.words import ID_WORDS, ROW_NAMES, words
 
 MOST_CATEGORIES = 50
 """A column of text with more different values is not a feature: each would be a column of its own."""
@@ -21,7 +23,7 @@ MOST_CATEGORIES = 50
 def guess_row_names(columns: Sequence[Column], first_rows: pd.DataFrame, taken: Collection[str]) -> str | None:
     """The column that names the rows, if one seems to: called so, or first and no feature anyway."""
     free = [column for column in columns if column.name not in taken]
-    called = [column for column in free if is_id(column, first_rows)]
+    called = [column for column in free if _is_id(column, first_rows)]
     if called:
         return called[0].name
     first = columns[0]
@@ -32,7 +34,7 @@ def guess_row_names(columns: Sequence[Column], first_rows: pd.DataFrame, taken: 
     return None
 
 
-def is_id(column: Column, first_rows: pd.DataFrame) -> bool:
+def _is_id(column: Column, first_rows: pd.DataFrame) -> bool:
     """Whether a column tells rows apart and has no name, is called id, name and the like, or film_id or "face id"."""
     parts = words(column.name)
     is_called_so = (len(parts) == 1 and parts[0] in ROW_NAMES) or not ID_WORDS.isdisjoint(parts[-1:])
@@ -55,15 +57,6 @@ def _counts_rows(column: Column, first_rows: pd.DataFrame) -> bool:
     return bool((steps == 1).all() or (len(steps) >= 10 and (steps > 0).all()))
 
 
-def name_of_total_row(columns: Sequence[Column], first_rows: pd.DataFrame) -> str | None:
-    """What the last of the rows is called, if that says that it sums up the others."""
-    texts = [column.name for column in columns if column.kind == "text"]
-    if len(first_rows) < 3 or not texts:
-        return None
-    last = [str(cell) for cell in first_rows[texts].iloc[-1]]
-    return next((cell for cell in last if cell.strip().lower() in TOTAL_ROWS), None)
-
-
 def guess_labels(columns: Sequence[Column], first_rows: pd.DataFrame, marks: Collection[float] = ()) -> Guess:
     """All readings of a table.
 
@@ -76,13 +69,29 @@ def guess_labels(columns: Sequence[Column], first_rows: pd.DataFrame, marks: Col
     marks : collection of float
         Numbers that mark hidden labels, such as -1. None is guessed.
     """
-    names = [column.name for column in columns if column.kind == "number" and not is_id(column, first_rows)]
+    names = [column.name for column in columns if column.kind == "number" and not _is_id(column, first_rows)]
     cells = first_rows[names].to_numpy(float)
     cells = np.where(np.isin(cells, list(marks)), np.nan, cells)
-    return LabelCandidates.of(names, cells).guess()
+    return guess_among(names, cells)
 
 
-def find_totals(labels: Sequence[str], others: Sequence[Column], first_rows: pd.DataFrame) -> list[str]:
+def no_features_beside(labels: Sequence[str], free: Sequence[Column], first_rows: pd.DataFrame) -> dict[str, str]:
+    """The reason for each column that says nothing about rows beside the labels: totals, dates and other names."""
+    totals = dict.fromkeys(_find_totals(labels, free, first_rows), "it is the sum of the labels")
+    ids = {column.name: "it names the rows" for column in free if _is_id(column, first_rows)}
+    texts = [column.name for column in free if column.kind == "text"]
+    dates = {name: "it holds dates" for name in texts if _are_dates(first_rows[name])}
+    return totals | ids | dates
+
+
+def _are_dates(cells: "pd.Series[Any]") -> bool:
+    """Whether all cells are dates in figures, with or without a time of day."""
+    date = r"\s*(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{2,4})(?:[T ]\d.*)?\s*"
+    different = [str(cell) for cell in cells.dropna().unique()]
+    return bool(different) and all(re.fullmatch(date, cell) for cell in different)
+
+
+def _find_totals(labels: Sequence[str], others: Sequence[Column], first_rows: pd.DataFrame) -> list[str]:
     """Other columns that hold the sums of the labels: they are no features."""
     names = [column.name for column in others if column.kind == "number"]
     sums = first_rows[list(labels)].sum(axis=1).to_numpy(float)

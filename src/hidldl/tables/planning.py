@@ -12,19 +12,13 @@ import pandas as pd
 from hidldl.errors import Note, Remedy, TableError
 from hidldl.methods import find_method
 from hidldl.tables.columns import MOST_DISTINCT, Column, why_not_a_number
-from hidldl.tables.guessing import (
-    MOST_CATEGORIES,
-    find_totals,
-    guess_labels,
-    guess_row_names,
-    is_id,
-    name_of_total_row,
-)
+from hidldl.tables.guessing import MOST_CATEGORIES, guess_labels, guess_row_names, no_features_beside
 from hidldl.tables.marks import Marks
 from hidldl.tables.numbers import understand_labels
 from hidldl.tables.reading import Table
 from hidldl.tables.readings import Guess, Reading
 from hidldl.tables.sources import quoted, quoted_list
+from hidldl.tables.words import TOTAL_ROWS
 
 ColumnNames: TypeAlias = str | Sequence[str] | None
 """Columns as a user names them: a text with commas, patterns and ranges, or a list of exact names."""
@@ -155,7 +149,7 @@ def assign_roles(
     label_names = select_columns(labels, table, list(known), "labels") if labels else ()
     wanted = select_columns(features, table, list(known), "features") if features else ()
     namer = _row_names(table, columns, row_names, {*label_names, *wanted}, first_rows)
-    total_row = name_of_total_row(columns, first_rows)
+    total_row = _name_of_total_row(columns, first_rows)
     notes, guessed_as = [], ""
     if total_row is not None:
         notes.append(f"row {first_rows.index[-1]} is called {quoted(total_row)}: remove it if it sums up the others")
@@ -165,11 +159,9 @@ def assign_roles(
         guess = guess_labels([column for column in free if column.name not in wanted], first_rows, marks)
         if wanted and guess.best is None:
             guess = guess_labels(free, first_rows, marks)
-        reading = guess.best
-        if reading is None:
+        if guess.best is None:
             raise _no_labels(table, guess, columns, first_rows)
-        label_names = reading.labels
-        guessed_as = reading.describe() + ("" if guess.confidence == "sure" else f" ({guess.confidence})")
+        label_names, guessed_as = guess.best.labels, guess.described
         notes += _notes_on_guess(label_names, guessed_as)
     refuse_unusable_labels(table, [known[name] for name in label_names])
     if namer in label_names:
@@ -179,7 +171,7 @@ def assign_roles(
     free = [column for column in columns if column.name not in {namer, *label_names}]
     used, left_out = _assign_features(table, known, free, wanted)
     if not wanted:
-        left_out |= _no_features_beside(label_names, used, first_rows)
+        left_out |= no_features_beside(label_names, used, first_rows)
         used = [column for column in used if column.name not in left_out]
     if not used:
         notes.append("no features: rows are recovered from their labels alone")
@@ -211,20 +203,13 @@ def _assign_features(
     return [column for column in candidates if column.name not in left_out], left_out
 
 
-def _no_features_beside(labels: Sequence[str], free: Sequence[Column], first_rows: pd.DataFrame) -> dict[str, str]:
-    """The reason for each column that says nothing about rows beside the labels: totals, dates and other names."""
-    totals = dict.fromkeys(find_totals(labels, free, first_rows), "it is the sum of the labels")
-    ids = {column.name: "it names the rows" for column in free if is_id(column, first_rows)}
-    texts = [column.name for column in free if column.kind == "text"]
-    dates = {name: "it holds dates" for name in texts if _are_dates(first_rows[name])}
-    return totals | ids | dates
-
-
-def _are_dates(cells: "pd.Series[Any]") -> bool:
-    """Whether all cells are dates in figures, with or without a time of day."""
-    date = r"\s*(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{2,4})(?:[T ]\d.*)?\s*"
-    different = [str(cell) for cell in cells.dropna().unique()]
-    return bool(different) and all(re.fullmatch(date, cell) for cell in different)
+def _name_of_total_row(columns: Sequence[Column], first_rows: pd.DataFrame) -> str | None:
+    """What the last of the rows is called, if that says that it sums up the others."""
+    texts = [column.name for column in columns if column.kind == "text"]
+    if len(first_rows) < 3 or not texts:
+        return None
+    last = [str(cell) for cell in first_rows[texts].iloc[-1]]
+    return next((cell for cell in last if cell.strip().lower() in TOTAL_ROWS), None)
 
 
 def select_columns(wanted: str | Sequence[str], table: str, names: list[str], option: str) -> tuple[str, ...]:
