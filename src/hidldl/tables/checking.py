@@ -10,7 +10,7 @@ import pandas as pd
 
 from hidldl.errors import Remedy, TableError, notes_in
 from hidldl.reports.check_page import CheckFacts, check_page
-from hidldl.tables.numbers import Shares
+from hidldl.tables.labels import Shares
 from hidldl.tables.planning import Options, Plan
 from hidldl.tables.reading import Table
 from hidldl.tables.recovery import make_model, understand

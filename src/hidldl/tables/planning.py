@@ -13,8 +13,7 @@ from hidldl.errors import Note, Remedy, TableError
 from hidldl.methods import find_method
 from hidldl.tables.columns import MOST_DISTINCT, Column, why_not_a_number
 from hidldl.tables.guessing import MOST_CATEGORIES, guess_labels, guess_row_names, no_features_beside
-from hidldl.tables.marks import Marks
-from hidldl.tables.numbers import understand_labels
+from hidldl.tables.labels import Marks, understand_labels
 from hidldl.tables.reading import Table
 from hidldl.tables.readings import Guess, Reading
 from hidldl.tables.sources import quoted, quoted_list
@@ -90,7 +89,8 @@ class Plan:
     @classmethod
     def of(cls, table: Table, options: Options) -> "Plan":
         """From what the table holds and what the user says."""
-        contents = table.contents(missing=Marks.words_in(options.hidden))
+        said = Marks.named_in(options.hidden)
+        contents = table.contents(missing=said.words)
         columns, first = contents.columns, contents.first_rows
         roles = assign_roles(
             table.name,
@@ -99,12 +99,13 @@ class Plan:
             labels=options.labels,
             features=options.features,
             row_names=options.row_names,
-            marks=Marks.numbers_in(options.hidden),
+            marks=said.numbers,
         )
         labels = [column for column in columns if column.name in roles.labels]
         can_tell = find_method(options.method).tells_zeros
-        said = options.hidden, options.normalise
-        marks, normalise, notes = understand_labels(*said, table.name, labels, first, can_tell)
+        marks, normalise, notes = understand_labels(
+            options.hidden, options.normalise, table.name, labels, first, can_tell
+        )
         return cls(roles, marks, normalise, (*contents.notes, *roles.notes, *notes))
 
 

@@ -12,8 +12,8 @@ from hidldl.base import Recoverer
 from hidldl.errors import ModelFileError, Remedy, TableError
 from hidldl.saving import load_model
 from hidldl.tables.columns import Column
-from hidldl.tables.marks import Marks
-from hidldl.tables.numbers import FeatureEncoding, NumberReader, Shares
+from hidldl.tables.labels import Marks, Shares
+from hidldl.tables.numbers import FeatureEncoding, NumberReader
 from hidldl.tables.planning import Plan, Roles, refuse_unusable_labels
 from hidldl.tables.reading import Table
 from hidldl.tables.recovery import as_table

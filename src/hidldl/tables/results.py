@@ -22,7 +22,8 @@ from hidldl.reports.recovery_page import Facts, recovery_page
 from hidldl.reports.summary import Summarizer, Summary
 from hidldl.saving import save_model
 from hidldl.tables.folders import uploaded
-from hidldl.tables.numbers import NumberReader, Part, are_percentages
+from hidldl.tables.labels import are_percentages
+from hidldl.tables.numbers import NumberReader, Part
 from hidldl.tables.planning import Plan
 from hidldl.tables.reading import Table
 from hidldl.tables.rows import Keep, Layout, RecoveredRows, Unit
@@ -148,13 +149,11 @@ class RecoveredTable:
             done += len(D)
             share = self.done_before + (1 - self.done_before) * done / n_rows
             progress(share, 1, f"recovering, {done:,} of {n_rows:,} rows")
-            bounds: tuple[Any, ...] = ()
-            votes = part.votes_for(self.model)
-            labels = {"X": part.X, "D_obs": part.D_obs, "observed": part.mask(self.model.can_tell_new_zeros), **votes}
-            if level is not None:
-                bounds = self.model.intervals(level, **labels)
-            kinds = self.model.predict_kinds(**labels) if with_kinds else None
-            hidden = None if part.doubts is None else self.model.predict_hidden(**labels)
+            is_asked = level is not None or with_kinds or part.doubts is not None
+            told = part.told_to(self.model, new=True) if is_asked else {}
+            bounds: tuple[Any, ...] = () if level is None else self.model.intervals(level, **told)
+            kinds = self.model.predict_kinds(**told) if with_kinds else None
+            hidden = None if part.doubts is None else self.model.predict_hidden(**told)
             yield RecoveredRows(part.numbers, part.names, part.D_obs, part.observed, D, as_read, kinds, hidden, *bounds)
 
     def _completed(self) -> Iterator[tuple[Part, FloatArray, pd.DataFrame]]:
@@ -162,9 +161,7 @@ class RecoveredTable:
             for chunk in _even(self.table.chunks(CHUNK_ROWS, as_text=self._texts())):
                 rows = chunk.drop(self.faults.index.intersection(chunk.index))
                 part = self.reader(rows)
-                votes = part.votes_for(self.model)
-                mask = part.mask(self.model.can_tell_new_zeros)
-                yield part, np.asarray(self.model.predict(part.X, part.D_obs, mask, **votes)), rows
+                yield part, np.asarray(self.model.predict(**part.told_to(self.model, new=True))), rows
             return
         fitted = self.whole.has_labels
         D = np.empty_like(self.whole.D_obs)
