@@ -8,14 +8,16 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy import sparse
 
 from hidldl.arrays import BoolArray, FloatArray, in_memory
 from hidldl.masks import Zeros, resolve_mask
 from hidldl.refusals import (
     fault_at,
+    huge_feature,
     label_name,
+    nonfinite_feature,
     refuse_misaligned,
-    refuse_unusable_features,
     row_name,
 )
 
@@ -27,6 +29,7 @@ FLOAT_TYPES = [np.float64, np.float32]
 _FEATURE_CHECKS: dict[str, Any] = {"dtype": FLOAT_TYPES, "accept_sparse": "csr", "ensure_all_finite": False}
 MOST_WORKERS = 1024
 """More threads than any machine has cores are a slip of the pen, or of a model file."""
+LARGEST_FEATURE = 1e150
 ROW_SUM_TOLERANCE = 1e-3
 """How far a row's sum may be from 1: enough for shares that were rounded to four decimals."""
 
@@ -67,7 +70,7 @@ def check_features(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) ->
 
     X = in_memory(X)
     checked = validate_data(estimator, X, reset=reset, ensure_min_samples=min_rows, **_FEATURE_CHECKS)
-    refuse_unusable_features(checked, X, may_be_huge=not reset)
+    _check_feature_values(checked, X, "X", may_be_huge=not reset)
     return checked
 
 
@@ -77,7 +80,7 @@ def check_features_of_rows(X: Any, rows: ObservedRows, *, name: str, rows_name: 
 
     X = in_memory(X)
     checked = check_array(X, input_name=name, **_FEATURE_CHECKS)
-    refuse_unusable_features(checked, X, name)
+    _check_feature_values(checked, X, name)
     check_same_rows(X, checked.shape[0], rows, name=rows_name, features_name=name)
     return checked
 
@@ -291,6 +294,18 @@ def _as_matrix(values: Any, name: str) -> tuple[FloatArray, pd.DataFrame | None]
     if matrix.shape[1] < 2:
         raise ValueError(f"{name} has 1 label; a distribution needs two or more label columns.")
     return matrix, frame
+
+
+def _check_feature_values(X: Any, original: Any, name: str, *, may_be_huge: bool = False) -> None:
+    """Features are finite, and their squares, or sums of them, do not overflow unless they may be huge."""
+    values = X.data if sparse.issparse(X) else X
+    # One pass and no temporary in the usual case: a sum is finite only if (nearly) everything in it is.
+    with np.errstate(over="ignore", invalid="ignore"):
+        is_finite = np.isfinite(values.sum()) or np.isfinite(values).all()
+    if not is_finite:
+        raise nonfinite_feature(X, original, name)
+    if not may_be_huge and values.size and max(float(values.max()), -float(values.min())) > LARGEST_FEATURE:
+        raise huge_feature(X, original, name, LARGEST_FEATURE)
 
 
 def _check_shares(

@@ -169,6 +169,8 @@ class Contents:
     n_rows: int
     first_rows: pd.DataFrame
     cell_format: CellFormat
+    whole_numbers: frozenset[str]
+    """The columns of whole numbers."""
     notes: tuple[str, ...] = ()
 
 
@@ -182,7 +184,8 @@ def summarise(reader: Reader, cell_format: CellFormat) -> Contents:
     columns = tally.columns()
     if tally.n_rows:
         first = convert(first, reader.columns, [column.kind for column in columns], cell_format)
-    return Contents(columns, tally.n_rows, first, cell_format)
+    whole_numbers = frozenset(column.name for column in columns if column.whole)
+    return Contents(columns, tally.n_rows, first, cell_format, whole_numbers)
 
 
 def _counted(reader: Reader, cell_format: CellFormat) -> tuple["Tally", pd.DataFrame]:

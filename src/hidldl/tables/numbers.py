@@ -1,7 +1,7 @@
 """Rows of a table as numbers: shares and features without gaps."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -117,14 +117,6 @@ class Part:
             can_tell = model.can_tell_new_zeros if new else model.can_tell_zeros
             told["observed"] = np.where(self.doubts[at], np.nan, told["observed"]) if can_tell else told["observed"]
         return told | ({} if self.votes is None or not model.uses_votes else {"votes": self.votes[at]})
-
-    def blocks(self, size: int) -> Iterator[tuple[slice, "Part"]]:
-        """The rows in pieces of at most so many, with where they are."""
-        for start in range(0, len(self.X), size):
-            at = slice(start, start + size)
-            arrays = (getattr(self, field.name) for field in fields(self))
-            pieces: list[Any] = [None if array is None else array[at] for array in arrays]
-            yield at, Part(*pieces)
 
 
 @dataclass(frozen=True)

@@ -85,6 +85,8 @@ class Plan:
     marks: Marks
     normalise: bool
     notes: tuple[str, ...]
+    whole_numbers: frozenset[str]
+    """The columns of whole numbers."""
 
     @classmethod
     def of(cls, table: Table, options: Options) -> "Plan":
@@ -106,7 +108,8 @@ class Plan:
         marks, normalise, notes = understand_labels(
             options.hidden, options.normalise, table.name, labels, first, can_tell
         )
-        return cls(roles, marks, normalise, (*contents.notes, *roles.notes, *notes))
+        notes = [*contents.notes, *roles.notes, *notes]
+        return cls(roles, marks, normalise, tuple(notes), contents.whole_numbers)
 
 
 def assign_roles(

@@ -92,7 +92,7 @@ class Table:
     @property
     def whole_numbers(self) -> frozenset[str]:
         """The columns of whole numbers."""
-        return frozenset(column.name for column in self.scan() if column.whole)
+        return self.contents().whole_numbers
 
     @property
     def notes(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from html import escape
 from os import PathLike
 from pathlib import Path
@@ -109,7 +109,7 @@ class RecoveredTable:
         ranker = Ranker(self.plan.roles.labels, options)
         for rows in self.pieces(level=self._level_of_list()):
             groups = self._groups(rows, group)
-            ranker.add(rows.row_names, rows.observed, rows.distributions, rows.low, rows.high, groups)
+            ranker.add(_row_names(rows), rows.observed, rows.distributions, rows.low, rows.high, groups)
         return ranker.finish().frame()
 
     def _level_of_list(self) -> float | None:
@@ -123,7 +123,7 @@ class RecoveredTable:
             known = quoted_list(self.table.columns)
             raise TableError(f"{self.table.name} has no column {quoted(group)} to group by; its columns are {known}.")
         if group == self.plan.roles.row_names or rows.as_read is None:
-            return rows.row_names
+            return _row_names(rows)
         return rows.as_read[group].fillna("").astype(str).to_numpy(object)
 
     @property
@@ -168,8 +168,9 @@ class RecoveredTable:
         D[fitted] = self.model.distributions_
         if not fitted.all():
             D[~fitted] = self.model.predict(self.whole.X[~fitted])
-        for at, part in self.whole.blocks(CHUNK_ROWS):
-            yield part, D[at], self.rows.iloc[at]
+        for start in range(0, len(D), CHUNK_ROWS):
+            at = slice(start, start + CHUNK_ROWS)
+            yield _rows_of(self.whole, at), D[at], self.rows.iloc[at]
 
     def _texts(self) -> list[str]:
         # Categories too, since a table of its own may have nothing but numbers in such a column.
@@ -182,7 +183,7 @@ class RecoveredTable:
         self, keep: Keep = "all", unit: Unit | None = None, digits: int | None = 6, flags: bool = False
     ) -> Layout:
         """How the rows are laid out in a table: see ``write``."""
-        roles, whole = self.plan.roles, self.table.whole_numbers
+        roles, whole = self.plan.roles, self.plan.whole_numbers
         shown = self.level is not None
         unit = unit or self._unit()
         return Layout(self.table.columns, roles.labels, roles.row_names, whole, keep, unit, digits, flags, shown)
@@ -275,12 +276,12 @@ class RecoveredTable:
                 if writer is not None:
                     writer.write(rows.frame(layout))
                 more = (rows.low, rows.high, self._groups(rows, group), rows.kinds, rows.hidden)
-                summarizer.add(rows.row_names, rows.D_obs, rows.observed, rows.distributions, *more)
+                summarizer.add(_row_names(rows), rows.D_obs, rows.observed, rows.distributions, *more)
             summary = summarizer.finish()
-            lists = {"reannotate": summary.reannotation.frame, "bad_rows": lambda: self.bad_rows}
-            for what in [name for name in lists if name in places]:
-                writer = stack.enter_context(open_writer(targets.files[what], places[what], safe=safe_csv))
-                writer.write(lists[what]())
+            for what in [name for name in ("reannotate", "bad_rows") if name in places]:
+                rows_listed = summary.reannotation.frame() if what == "reannotate" else self.bad_rows
+                listing = stack.enter_context(open_writer(targets.files[what], places[what], safe=safe_csv))
+                listing.write(rows_listed)
             if targets.report is not None:
                 page = recovery_page(summary, self._facts(command, perf_counter() - self.started))
                 places["report"].write_text(page, encoding="utf-8")
@@ -332,6 +333,17 @@ class RecoveredTable:
         # The first piece only: a long table is not completed for ten rows of it.
         first = next(self.pieces()).frame(self.layout())
         return f"<ul>{notes}</ul>{first.head(10).to_html(border=0)}"
+
+
+def _row_names(rows: RecoveredRows) -> list[str]:
+    """What to call the rows: their names, or their numbers."""
+    return [f"row {number}" for number in rows.numbers] if rows.names is None else list(map(str, rows.names))
+
+
+def _rows_of(whole: Part, at: slice) -> Part:
+    arrays = (getattr(whole, each.name) for each in fields(whole))
+    pieces: list[Any] = [None if array is None else array[at] for array in arrays]
+    return Part(*pieces)
 
 
 def _even(chunks: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
