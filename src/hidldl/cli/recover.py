@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hidldl.cli.terminal import WORDS, echo_wrapped, one_line_errors, progress_on, report_results
+from hidldl.cli.terminal import WORDS, echo_wrapped, report_results, running
 from hidldl.errors import notes_in
 from hidldl.methods import method_names
 from hidldl.replacing import replacing
@@ -165,7 +165,7 @@ def recover(
     Columns are guessed where you do not name them, and the guess is printed. The output is the table with its labels
     complete, and how much of each row was hidden; what was observed keeps its proportions.
     """
-    with one_line_errors(), progress_on(progress) as show:
+    with running(progress) as show:
         asked: dict[str, Any] = {
             "labels": labels,
             "features": features,

@@ -98,7 +98,14 @@ def _ending_in_order() -> Iterator[None]:
 
 
 @contextmanager
-def progress_on(how: str) -> Iterator[Progress]:
+def running(how: str) -> Iterator[Progress]:
+    """The work on a table: errors are one line, and progress is shown as ``how`` says."""
+    with one_line_errors(), _progress_on(how) as progress:
+        yield progress
+
+
+@contextmanager
+def _progress_on(how: str) -> Iterator[Progress]:
     """Progress on standard error: a bar at a terminal, a line of JSON per step for programs, or nothing."""
     if how == "json":
         yield _print_json

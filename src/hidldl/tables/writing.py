@@ -313,7 +313,10 @@ def checked_targets(word: str, table: Path, *paths: Path | None, reads: tuple[Pa
     """Targets that can be written; the output is a file beside the table, with a word in its name, if none is named."""
     if paths[0] is None and str(table) != "-":
         paths = (beside(table, word), *paths[1:])
-    targets = Targets(*paths, in_parts=is_dataset(table))
+    output = paths[0]
+    # Only a name without an ending leaves open whether it is a folder.
+    in_parts = output is not None and not output.suffix and is_dataset(table)
+    targets = Targets(*paths, in_parts=in_parts)
     targets.check(table, *reads)
     return targets
 
