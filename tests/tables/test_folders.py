@@ -124,10 +124,16 @@ def test_rows_that_are_left_out_of_a_folder_are_listed_in_a_file(faces, folder):
     assert pd.read_csv(folder.parent / "faces.bad_rows.csv")["row"].tolist() == [5]
 
 
-@pytest.mark.parametrize("option", ["--report", "--reannotate"])
-def test_only_the_table_may_go_to_a_url(faces, tmp_path, option):
+@pytest.mark.parametrize(
+    ("option", "place", "why"),
+    [
+        ("--report", "memory://elsewhere/file.html", "there is no folder"),
+        ("--reannotate", "memory://elsewhere/file.csv", "there is no folder"),
+        ("--reannotate", "-", "only the table can go to standard output"),
+    ],
+)
+def test_only_the_table_may_go_elsewhere(faces, tmp_path, option, place, why):
     faces.to_csv(tmp_path / "faces.csv")
-    url = f"memory://elsewhere/file{'.html' if option == '--report' else '.csv'}"
-    said = CliRunner().invoke(commands, ["recover", str(tmp_path / "faces.csv"), option, url])
+    said = CliRunner().invoke(commands, ["recover", str(tmp_path / "faces.csv"), option, place])
     assert said.exit_code == 2
-    assert "there is no folder" in said.output
+    assert why in said.output

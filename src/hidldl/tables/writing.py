@@ -68,6 +68,8 @@ class Targets:
         """Refuse what cannot be written, before the work and not after it."""
         if self.output is None and not self.files:
             raise TableError("there is nothing to write", Remedy("output"))
+        if "-" in map(str, self.files.values()):
+            raise TableError("only the table can go to standard output; name files for the rest.")
         if self.url is not None:
             refuse_taken(self.url)
         output = Path("part.parquet") if self.url is not None or self.folders else self.output
