@@ -23,6 +23,11 @@ def namespace(array: Any) -> Any:
     return np if isinstance(array, np.ndarray) else sys.modules["torch"]
 
 
+def is_dask(*values: Any) -> bool:
+    """Whether any of these is a collection of Dask, on a cluster; Dask, an extra, need not be there to tell."""
+    return any(type(value).__module__.partition(".")[0] in ("dask", "dask_expr") for value in values)
+
+
 def in_memory(values: Any) -> Any:
     """Tensors of PyTorch and arrays of CuPy, also those on a card, as NumPy arrays; everything else as it is."""
     if hasattr(values, "detach") and hasattr(values, "cpu"):

@@ -14,8 +14,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from hidldl.arrays import BoolArray, FloatArray
-from hidldl.cluster import is_dask
+from hidldl.arrays import BoolArray, FloatArray, is_dask
 from hidldl.errors import DivergenceError
 from hidldl.estimator import DistributionEstimator
 from hidldl.metrics import MEASURES
@@ -60,7 +59,7 @@ class NewRows(NamedTuple):
     votes: FloatArray | None = None
 
 
-class Recoverer(ResultDisplay, DistributionEstimator):
+class Recoverer(ResultDisplay, DistributionEstimator, is_method=False):
     """Recovers complete distributions from features and the rows that annotators handed in."""
 
     # An array, or a DataFrame or Series where D_obs was a DataFrame.

@@ -5,7 +5,7 @@ What a user can do about an error is data, a `Remedy`. Python, the shell and the
 
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 PYTHON_WORDS = {
@@ -76,9 +76,9 @@ class Note(str):
         return self.text, *self.remedies
 
 
-def note_in(words: Mapping[str, str], note: str) -> str:
-    """A note in the words of a front end."""
-    return with_remedies(note.text, note.remedies, words) if isinstance(note, Note) else note
+def notes_in(words: Mapping[str, str], notes: Iterable[str]) -> list[str]:
+    """Notes in the words of a front end."""
+    return [with_remedies(note.text, note.remedies, words) if isinstance(note, Note) else note for note in notes]
 
 
 class DivergenceError(ValueError):

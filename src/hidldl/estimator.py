@@ -1,8 +1,6 @@
 """What recoverers and learners share: a scikit-learn estimator whose predictions are distributions."""
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable
-from functools import wraps
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,22 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from hidldl.arrays import FloatArray
 from hidldl.errors import warn_user
-from hidldl.parallel import one_blas_thread
+from hidldl.parallel import on_one_blas_thread
 from hidldl.validation import check_features
 
 HOOKS = ("_fit", "_prepare", "_recover", "_after_recovery", "_predict", "_complete", "_kinds", "_hidden", "_intervals")
 """Where methods compute."""
-
-
-def _on_one_blas_thread(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method with BLAS on one thread. A frame of ours: warnings point at the first one that is not."""
-
-    @wraps(method)
-    def run(*arguments: Any, **options: Any) -> Any:
-        with one_blas_thread():
-            return method(*arguments, **options)
-
-    return run
 
 
 class DistributionEstimator(BaseEstimator, metaclass=ABCMeta):
@@ -40,12 +27,12 @@ class DistributionEstimator(BaseEstimator, metaclass=ABCMeta):
     """Dataclasses that those attributes are made of, beside numbers, words and arrays."""
     _min_rows = 1
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, *, is_method: bool = True, **options: Any) -> None:
         super().__init_subclass__(**options)
-        # Here, so that no method can forget it.
-        for name in HOOKS:
+        # Here, so that no method can forget it. What all methods inherit has nothing to compute.
+        for name in HOOKS if is_method else ():
             if name in vars(cls):
-                setattr(cls, name, _on_one_blas_thread(vars(cls)[name]))
+                setattr(cls, name, on_one_blas_thread(vars(cls)[name]))
 
     def _predict_from_features(self, X: Any) -> Any:
         check_is_fitted(self)

@@ -5,8 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from hidldl.arrays import FloatArray
-from hidldl.cluster import is_dask
+from hidldl.arrays import FloatArray, is_dask
 from hidldl.estimator import DistributionEstimator
 from hidldl.metrics import MEASURES
 from hidldl.validation import (
@@ -18,7 +17,7 @@ from hidldl.validation import (
 )
 
 
-class Learner(DistributionEstimator):
+class Learner(DistributionEstimator, is_method=False):
     """Learns to predict distributions from features and complete distributions."""
 
     def fit(self, X: Any, D: Any, sample_weight: Any = None) -> Self:

@@ -19,7 +19,7 @@ from pandas.api.types import infer_dtype
 
 from hidldl.arrays import BoolArray, FloatArray, in_memory
 from hidldl.errors import warn_user
-from hidldl.refusals import refuse_misaligned, refuse_where
+from hidldl.refusals import fault_at, refuse_misaligned
 
 Zeros: TypeAlias = Literal["auto", "unknown", "hidden", "true"]
 NUMBERS = ("integer", "floating", "mixed-integer-float")
@@ -44,8 +44,9 @@ def resolve_mask(
     is_nan, is_zero = np.isnan(shares), shares == 0
     if observed is not None:
         mask, doubt = _three_values(observed, shares.shape, frame, name)
-        remedy = "set observed to False there, or give the share"
-        refuse_where(mask & is_nan, frame, name, "is NaN but observed is True", remedy)
+        if (mask & is_nan).any():
+            remedy = "set observed to False there, or give the share"
+            raise fault_at(mask & is_nan, frame, name, "is NaN but observed is True", remedy)
         # A positive share was seen, whatever the mask says; a NaN was not.
         return Mask(mask | (doubt & ~is_nan & ~is_zero), doubt & is_zero)
     if zeros == "auto":
@@ -59,7 +60,9 @@ def resolve_mask(
 def check_mask(observed: Any, shape: tuple[int, ...], frame: pd.DataFrame | None = None, *, name: str) -> BoolArray:
     """A boolean n × m mask, True where the annotator gave a share, for the matrix ``name`` (which is ``frame``)."""
     mask, unknown = _three_values(observed, shape, frame, name)
-    refuse_where(unknown, frame, "observed", "is unknown", "say whether the share is observed, True or False")
+    if unknown.any():
+        remedy = "say whether the share is observed, True or False"
+        raise fault_at(unknown, frame, "observed", "is unknown", remedy)
     return mask
 
 

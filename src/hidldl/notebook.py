@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from hidldl.cluster import is_dask
+from hidldl.arrays import is_dask
 
 if TYPE_CHECKING:
     from hidldl.base import Recoverer

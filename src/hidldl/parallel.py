@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, wraps
 from threading import Lock
 from typing import Any, TypeAlias
 
@@ -86,6 +86,17 @@ def one_blas_thread() -> Iterator[None]:
         yield
     finally:
         _ONE_BLAS_THREAD.leave()
+
+
+def on_one_blas_thread(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method with BLAS on one thread. A frame of ours: warnings point at the first one that is not."""
+
+    @wraps(method)
+    def run(*arguments: Any, **options: Any) -> Any:
+        with one_blas_thread():
+            return method(*arguments, **options)
+
+    return run
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Refuse what is wrong with a matrix, and say in which row, which label, and what to do about it."""
+"""Errors for what is wrong with a matrix: in which row, which label, and what to do about it."""
 
 from typing import Any
 
@@ -8,37 +8,27 @@ from scipy import sparse
 
 from hidldl.arrays import BoolArray
 
-LARGEST_FEATURE = 1e150
+
+def fault_at(at_fault: BoolArray, frame: pd.DataFrame | None, name: str, fault: str, remedy: str) -> ValueError:
+    """The error for the first share of a matrix that is at fault."""
+    i, j = np.unravel_index(int(at_fault.argmax()), at_fault.shape)
+    return ValueError(f"{name} {fault} in {row_name(frame, int(i))}, {label_name(frame, int(j))}; {remedy}.")
 
 
-def refuse_where(at_fault: BoolArray, frame: pd.DataFrame | None, name: str, fault: str, remedy: str) -> None:
-    """Refuse a matrix where anything is at fault."""
-    if at_fault.any():
-        i, j = np.unravel_index(int(at_fault.argmax()), at_fault.shape)
-        raise ValueError(f"{name} {fault} in {row_name(frame, int(i))}, {label_name(frame, int(j))}; {remedy}.")
-
-
-def refuse_nonfinite_features(X: Any, original: Any, name: str = "X") -> None:
-    """Refuse features with NaN or infinities."""
+def nonfinite_feature(X: Any, original: Any, name: str) -> ValueError:
+    """The error for the first feature that is NaN, or infinite if none is."""
     values = X.data if sparse.issparse(X) else X
-    # One pass and no temporary in the usual case: a sum is finite only if (nearly) everything in it is.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()) or np.isfinite(values).all():
-            return
     nan = np.isnan(values)
     kind, at_fault = ("NaN", nan) if nan.any() else ("inf", np.isinf(values))
     place = _place(X, at_fault, original)
-    raise ValueError(f"{name} contains {kind} in {place}; impute the value, or drop the row or the column.")
+    return ValueError(f"{name} contains {kind} in {place}; impute the value, or drop the row or the column.")
 
 
-def refuse_huge_features(X: Any, original: Any, name: str = "X") -> None:
-    """Refuse features whose squares, or sums of them, overflow."""
+def huge_feature(X: Any, original: Any, name: str, largest: float) -> ValueError:
+    """The error for the first feature that is larger than it may be."""
     values = X.data if sparse.issparse(X) else X
-    if values.size and max(float(values.max()), -float(values.min())) > LARGEST_FEATURE:
-        place = _place(X, np.abs(values) > LARGEST_FEATURE, original)
-        raise ValueError(
-            f"{name} exceeds {LARGEST_FEATURE:g} in {place}, so that squares overflow; scale the features."
-        )
+    place = _place(X, np.abs(values) > largest, original)
+    return ValueError(f"{name} exceeds {largest:g} in {place}, so that squares overflow; scale the features.")
 
 
 def _place(X: Any, at_fault: BoolArray, original: Any) -> str:

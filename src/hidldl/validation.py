@@ -2,21 +2,22 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy import sparse
 
 from hidldl.arrays import BoolArray, FloatArray, in_memory
 from hidldl.masks import Zeros, resolve_mask
 from hidldl.refusals import (
+    fault_at,
+    huge_feature,
     label_name,
-    refuse_huge_features,
+    nonfinite_feature,
     refuse_misaligned,
-    refuse_nonfinite_features,
-    refuse_where,
     row_name,
 )
 
@@ -28,6 +29,7 @@ FLOAT_TYPES = [np.float64, np.float32]
 _FEATURE_CHECKS: dict[str, Any] = {"dtype": FLOAT_TYPES, "accept_sparse": "csr", "ensure_all_finite": False}
 MOST_WORKERS = 1024
 """More threads than any machine has cores are a slip of the pen, or of a model file."""
+LARGEST_FEATURE = 1e150
 ROW_SUM_TOLERANCE = 1e-3
 """How far a row's sum may be from 1: enough for shares that were rounded to four decimals."""
 
@@ -45,11 +47,11 @@ class ObservedRows:
     observed: BoolArray
     frame: pd.DataFrame | None
     unknown: BoolArray | None = None
+    label_names: "pd.Index[Any] | None" = field(init=False)
+    """The labels' names, where the rows came in a DataFrame."""
 
-    @property
-    def label_names(self) -> "pd.Index[Any] | None":
-        """The labels' names, where the rows came in a DataFrame."""
-        return None if self.frame is None else self.frame.columns
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label_names", None if self.frame is None else self.frame.columns)
 
     def like_input(self, *values: npt.NDArray[Any]) -> list[Any]:
         """Arrays of n × m, or of one value per row, in the container that the rows came in."""
@@ -68,9 +70,7 @@ def check_features(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) ->
 
     X = in_memory(X)
     checked = validate_data(estimator, X, reset=reset, ensure_min_samples=min_rows, **_FEATURE_CHECKS)
-    refuse_nonfinite_features(checked, X)
-    if reset:
-        refuse_huge_features(checked, X)
+    _check_feature_values(checked, X, "X", may_be_huge=not reset)
     return checked
 
 
@@ -80,8 +80,7 @@ def check_features_of_rows(X: Any, rows: ObservedRows, *, name: str, rows_name: 
 
     X = in_memory(X)
     checked = check_array(X, input_name=name, **_FEATURE_CHECKS)
-    refuse_nonfinite_features(checked, X, name)
-    refuse_huge_features(checked, X, name)
+    _check_feature_values(checked, X, name)
     check_same_rows(X, checked.shape[0], rows, name=rows_name, features_name=name)
     return checked
 
@@ -125,9 +124,9 @@ def check_observed_rows(
     mask, unknown = resolve_mask(shares, observed, frame, name=name, zeros=zeros, can_tell=can_tell)
     # A row without any positive share says nothing about its zeros.
     unknown &= (shares > 0).any(axis=1, keepdims=True)
-    if not can_tell:
+    if unknown.any() and not can_tell:
         remedy = 'fit BayesHidLDL with zeros="unknown", which weighs the two, or pass the mask of infer_observed'
-        refuse_where(unknown, frame, name, "is a zero that may be hidden or true", remedy)
+        raise fault_at(unknown, frame, name, "is a zero that may be hidden or true", remedy)
     shares = np.where(mask, shares, 0)
     empty = np.logical_and(may_be_empty, ~mask.any(axis=1))
     _check_shares(shares, frame, name, empty)
@@ -185,7 +184,9 @@ def check_matrix_pair(D_true: Any, D_pred: Any, *, name: str = "D_pred") -> tupl
             remedy = f"{name}.reindex({axis}=D_true.{axis})"
             refuse_misaligned(getattr(true_frame, axis), getattr(pred_frame, axis), "D_true", name, remedy, kind)
     for values, frame, side in ((true, true_frame, "D_true"), (pred, pred_frame, name)):
-        refuse_where(~np.isfinite(values), frame, side, "is not a finite number", "compare complete distributions")
+        odd = ~np.isfinite(values)
+        if odd.any():
+            raise fault_at(odd, frame, side, "is not a finite number", "compare complete distributions")
     return true, pred
 
 
@@ -295,11 +296,24 @@ def _as_matrix(values: Any, name: str) -> tuple[FloatArray, pd.DataFrame | None]
     return matrix, frame
 
 
+def _check_feature_values(X: Any, original: Any, name: str, *, may_be_huge: bool = False) -> None:
+    """Features are finite, and their squares, or sums of them, do not overflow unless they may be huge."""
+    values = X.data if sparse.issparse(X) else X
+    # One pass and no temporary in the usual case: a sum is finite only if (nearly) everything in it is.
+    with np.errstate(over="ignore", invalid="ignore"):
+        is_finite = np.isfinite(values.sum()) or np.isfinite(values).all()
+    if not is_finite:
+        raise nonfinite_feature(X, original, name)
+    if not may_be_huge and values.size and max(float(values.max()), -float(values.min())) > LARGEST_FEATURE:
+        raise huge_feature(X, original, name, LARGEST_FEATURE)
+
+
 def _check_shares(
     shares: FloatArray, frame: pd.DataFrame | None, name: str, may_be_empty: BoolArray | bool = False
 ) -> None:
-    refuse_where(~np.isfinite(shares), frame, name, "is not a finite number", "give a share between 0 and 1")
-    refuse_where(shares < 0, frame, name, "is negative", "give a share between 0 and 1")
+    for wrong, fault in ((~np.isfinite(shares), "is not a finite number"), (shares < 0, "is negative")):
+        if wrong.any():
+            raise fault_at(wrong, frame, name, fault, "give a share between 0 and 1")
     # Subnormal numbers have too few digits to keep a proportion.
     shares[shares < np.finfo(shares.dtype).tiny] = 0
     empty = ~(shares > 0).any(axis=1) & ~np.asarray(may_be_empty)

@@ -112,3 +112,28 @@ def test_files_that_do_not_belong_together_are_refused(faces, folder, tmp_path):
     faces.to_parquet(tmp_path / "hive", partition_cols=["age"])
     with pytest.raises(TableError, match="keeps columns in the names of its folders"):
         recover_table(tmp_path / "hive", **HOW)
+
+
+def test_rows_that_are_left_out_of_a_folder_are_listed_in_a_file(faces, folder):
+    faces.loc[4, LABELS] = [0.9, 0.9, 0.9]
+    faces[:20].to_parquet(folder / "a.parquet")
+    out = str(folder.parent / "out.csv")
+    options = ["--method", "meanfill", "--skip-bad-rows", "--labels", "joy..anger"]
+    said = CliRunner().invoke(commands, ["recover", str(folder), "-o", out, *options])
+    assert said.exit_code == 0, said.output
+    assert pd.read_csv(folder.parent / "faces.bad_rows.csv")["row"].tolist() == [5]
+
+
+@pytest.mark.parametrize(
+    ("option", "place", "why"),
+    [
+        ("--report", "memory://elsewhere/file.html", "there is no folder"),
+        ("--reannotate", "memory://elsewhere/file.csv", "there is no folder"),
+        ("--reannotate", "-", "only the table can go to standard output"),
+    ],
+)
+def test_only_the_table_may_go_elsewhere(faces, tmp_path, option, place, why):
+    faces.to_csv(tmp_path / "faces.csv")
+    said = CliRunner().invoke(commands, ["recover", str(tmp_path / "faces.csv"), option, place])
+    assert said.exit_code == 2
+    assert why in said.output

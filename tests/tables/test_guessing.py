@@ -8,7 +8,7 @@ import pytest
 
 from hidldl import hide_labels
 from hidldl.tables.columns import Tally
-from hidldl.tables.guessing import guess_labels
+from hidldl.tables.planning import guess_labels
 from hidldl.tables.readings import Guess
 from hidldl.tables.words import name_points, words
 

@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 
 from hidldl.errors import TableError
 from hidldl.tables.columns import Tally
-from hidldl.tables.numbers import Marks, Shares, are_amounts, count_decimals, understand_labels
+from hidldl.tables.labels import Marks, Shares, are_amounts, count_decimals, understand_labels
 from hidldl.tables.reading import table_of
 
 LABELS = ("a", "b", "c")

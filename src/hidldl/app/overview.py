@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from hidldl.app.words import WORDS
-from hidldl.errors import TableError, note_in
+from hidldl.errors import TableError, notes_in
 from hidldl.tables.columns import MOST_DISTINCT, Column
 from hidldl.tables.planning import Options, Plan
 from hidldl.tables.prediction import predict_table
@@ -45,7 +45,7 @@ def overview(path: Path, name: str, sheet: str | None = None) -> dict[str, Any]:
             "guessed_as": "" if plan is None else plan.roles.guessed_as,
             "hidden": _hidden(columns, plan),
             "zeros_unknown": plan is not None and plan.marks.unknown,
-            "notes": [] if plan is None else [note_in(WORDS, note) for note in plan.notes],
+            "notes": [] if plan is None else notes_in(WORDS, plan.notes),
             "problem": problem,
         }
 
@@ -58,7 +58,7 @@ def model_overview(path: Path, name: str, sheet: str | None, model: Path) -> dic
         "labels": list(result.plan.roles.labels),
         "features": list(result.reader.encoding.columns),
         "has_intervals": result.model.has_intervals,
-        "notes": [note_in(WORDS, note) for note in result.notes],
+        "notes": notes_in(WORDS, result.notes),
     }
 
 

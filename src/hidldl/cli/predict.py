@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from hidldl.cli.recover import command_line, table_options
-from hidldl.cli.terminal import one_line_errors, progress_on, report_results
+from hidldl.cli.terminal import report_results, running
 
 
 @click.command()
@@ -39,7 +39,7 @@ def predict(
 
     TABLE needs the feature columns that the model was fitted with. Labels that it has keep their proportions.
     """
-    with one_line_errors(), progress_on(progress) as show:
+    with running(progress) as show:
         from hidldl.tables.prediction import predict_table
         from hidldl.tables.writing import checked_targets
 
@@ -55,6 +55,6 @@ def predict(
             sheet=sheet,
             header_row=header_row,
         )
-        summary = result.write(**targets.named(), **layout, command=command_line(), progress=show)
+        summary = result.write(**targets.named, **layout, command=command_line(), progress=show)
     if not quiet:
-        report_results(result.notes, summary, targets)
+        report_results(result.notes, summary, targets.files)

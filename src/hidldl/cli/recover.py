@@ -4,14 +4,13 @@ import json
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hidldl.cli.terminal import WORDS, echo_wrapped, one_line_errors, progress_on, report_results
-from hidldl.errors import note_in
+from hidldl.cli.terminal import WORDS, echo_wrapped, report_results, running
+from hidldl.errors import notes_in
 from hidldl.methods import method_names
 from hidldl.replacing import replacing
 
@@ -22,20 +21,17 @@ MOST_LISTED = 40
 PROGRESS = ["auto", "bar", "json", "none"]
 
 
-def _parameters(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
-    """name=value pairs as numbers, truth values or words."""
-    parameters: dict[str, Any] = {}
-    for pair in given:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise click.BadParameter(f"{pair!r} is not name=value, such as alpha=16.")
-        parameters[name.strip()] = _value(value.strip())
-    return parameters
+def _pair(given: str) -> tuple[str, Any]:
+    """name=value with a number, a truth value or a word."""
+    name, equals, value = given.partition("=")
+    if not equals or not name:
+        raise click.BadParameter(f"{given!r} is not name=value, such as alpha=16.")
+    return name.strip(), _value(value.strip())
 
 
-def _columns(context: click.Context, option: click.Parameter, given: str | None) -> str | list[str] | None:
+def _columns(given: str) -> str | list[str]:
     """The text as it is, or the exact names in a list as JSON has them."""
-    if given is None or not given.lstrip().startswith('["'):
+    if not given.lstrip().startswith('["'):
         return given
     try:
         names = json.loads(given)
@@ -93,9 +89,11 @@ def table_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command()
 @click.argument("table", type=click.Path(allow_dash=True, path_type=Path))
-@click.option("--labels", callback=_columns, help="The label columns: names, patterns (label_*) or ranges (joy..anger, "
-              "5..11), by commas; or exact names as a JSON list.")  # fmt: skip
-@click.option("--features", callback=_columns, help="The feature columns, in the same way; all others by default.")
+@click.option("--labels", type=_columns, metavar="TEXT",
+              help="The label columns: names, patterns (label_*) or ranges (joy..anger, 5..11), by commas; or exact "
+              "names as a JSON list.")  # fmt: skip
+@click.option("--features", type=_columns, metavar="TEXT",
+              help="The feature columns, in the same way; all others by default.")  # fmt: skip
 @click.option("--id", "row_names", help="The column that names the rows; it is kept.")
 @click.option("--no-id", is_flag=True, help="No column names the rows.")
 @click.option("--name", help="What to call the table in messages and in the report.")
@@ -104,7 +102,7 @@ def table_options(command: Callable[..., None]) -> Callable[..., None]:
               "zeros may be hidden or true, the default for tables with zeros and no empty cells.")  # fmt: skip
 @click.option("--normalise", is_flag=True, help="Divide each row by its sum: its cells are counts or amounts.")
 @click.option("--method", type=click.Choice(method_names()), default="bayes", show_default=True)
-@click.option("--set", "parameters", multiple=True, callback=_parameters, metavar="NAME=VALUE",
+@click.option("--set", "parameters", multiple=True, type=_pair, metavar="NAME=VALUE",
               help="A parameter of the method; chosen without ground truth where not given.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same result.")
 @click.option("--model", type=click.Path(dir_okay=False, path_type=Path),
@@ -135,7 +133,7 @@ def recover(
     hidden: str,
     normalise: bool,
     method: str,
-    parameters: dict[str, Any],
+    parameters: tuple[tuple[str, Any], ...],
     seed: int,
     model: Path | None,
     reannotate: Path | None,
@@ -167,14 +165,14 @@ def recover(
     Columns are guessed where you do not name them, and the guess is printed. The output is the table with its labels
     complete, and how much of each row was hidden; what was observed keeps its proportions.
     """
-    with one_line_errors(), progress_on(progress) as show:
+    with running(progress) as show:
         asked: dict[str, Any] = {
             "labels": labels,
             "features": features,
             "hidden": hidden,
             "normalise": normalise,
             "method": method,
-            "parameters": parameters,
+            "parameters": dict(parameters),
             "random_state": seed,
             "n_jobs": jobs,
             "skip_bad_rows": skip_bad_rows,
@@ -187,18 +185,18 @@ def recover(
             _check(table, {**asked, "row_names": namer, "level": level}, votes, reading, report)
             return
         from hidldl.tables.recovery import recover_table
-        from hidldl.tables.writing import beside, checked_targets
+        from hidldl.tables.writing import checked_targets, list_beside
 
-        bad_rows = beside(table, "bad_rows") if skip_bad_rows and str(table) != "-" else None
+        bad_rows = list_beside(table, "bad_rows") if skip_bad_rows else None
         targets = checked_targets("recovered", table, output, report, model, reannotate, bad_rows)
         result = recover_table(table, **asked, id=namer, intervals=level, **votes, **reading, progress=show)
-        if not len(result.faults):
-            targets = replace(targets, bad_rows=None)
         summary = result.write(
-            **targets.named(), group=group, most_rows=most_rows, **layout, command=command_line(), progress=show
+            **targets.named, group=group, most_rows=most_rows, **layout, command=command_line(), progress=show
         )
     if not quiet:
-        report_results(result.notes, summary, targets)
+        unwritten = () if len(result.faults) else ("bad_rows",)
+        files = {what: path for what, path in targets.files.items() if what not in unwritten}
+        report_results(result.notes, summary, files)
 
 
 def _check(
@@ -228,10 +226,8 @@ def _print_check(check: "TableCheck") -> None:
         for title, names in check.columns.items():
             more = f", and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
             echo_wrapped(f"{title} ({len(names)}): {', '.join(names[:MOST_LISTED]) or 'none'}{more}")
-        for note in check.notes:
-            echo_wrapped(f"- {note_in(WORDS, note)}")
-    for warning in check.warnings:
-        echo_wrapped(f"warning: {warning}")
+        echo_wrapped(*(f"- {note}" for note in notes_in(WORDS, check.notes)))
+    echo_wrapped(*(f"warning: {warning}" for warning in check.warnings))
     for row, name, reason in check.bad_rows.head(MOST_LISTED).to_numpy().tolist():
         echo_wrapped(f"row {row}{'' if name == row else f' ({name})'}: {reason}")
     n_bad = len(check.bad_rows)

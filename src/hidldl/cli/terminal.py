@@ -5,19 +5,19 @@ import shutil
 import signal
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hidldl.errors import ModelFileError, TableError, note_in
+from hidldl.errors import ModelFileError, TableError, notes_in
 from hidldl.progress import Progress, at_terminal, shown, silent
 from hidldl.stopping import when_asked_to_end
 
 if TYPE_CHECKING:
     from hidldl.reports.summary import Summary
-    from hidldl.tables.writing import Targets
 
 WORDS = {
     "labels": "name them with --labels",
@@ -64,7 +64,7 @@ def one_line_errors() -> Iterator[None]:
         why = f"the result cannot be written: {error.strerror}." if error.errno else str(error)
         raise WrongInput(why) from error
     except TableError as error:
-        _print_notes(error.notes)
+        echo_wrapped(*_items(error.notes), err=True)
         raise WrongInput(error.worded(WORDS)) from error
     except ModelFileError as error:
         raise WrongInput(error.worded(WORDS)) from error
@@ -98,7 +98,14 @@ def _ending_in_order() -> Iterator[None]:
 
 
 @contextmanager
-def progress_on(how: str) -> Iterator[Progress]:
+def running(how: str) -> Iterator[Progress]:
+    """The work on a table: errors are one line, and progress is shown as ``how`` says."""
+    with one_line_errors(), _progress_on(how) as progress:
+        yield progress
+
+
+@contextmanager
+def _progress_on(how: str) -> Iterator[Progress]:
     """Progress on standard error: a bar at a terminal, a line of JSON per step for programs, or nothing."""
     if how == "json":
         yield _print_json
@@ -113,19 +120,19 @@ def _print_json(done: float, total: float | None, words: str) -> None:
     click.echo(json.dumps({"done": round(done, 4), "total": total, "words": words}), err=True)
 
 
-def report_results(notes: Iterable[str], summary: "Summary", targets: "Targets") -> None:
-    """Say what was guessed and done, on standard error: standard output may be the result."""
-    _print_notes(notes)
-    echo_wrapped(_sentence(summary), err=True)
+def report_results(notes: Iterable[str], summary: "Summary", files: Mapping[str, Path]) -> None:
+    """Say what was guessed and done, and which files were written, by what they are for.
+
+    All of it on standard error: standard output may be the result.
+    """
+    echo_wrapped(*_items(notes), _sentence(summary), err=True)
     words = {"output": "result", "reannotate": "list", "bad_rows": "left out"}
-    for what, path in targets.named().items():
-        if path in targets.files:
-            click.echo(f"{words.get(what, what) + ':':10}{path}", err=True)
+    for what, path in files.items():
+        click.echo(f"{words.get(what, what) + ':':10}{path}", err=True)
 
 
-def _print_notes(notes: Iterable[str]) -> None:
-    for note in notes:
-        echo_wrapped(f"- {note_in(WORDS, note)}", err=True)
+def _items(notes: Iterable[str]) -> list[str]:
+    return [f"- {note}" for note in notes_in(WORDS, notes)]
 
 
 def _sentence(summary: "Summary") -> str:
@@ -137,9 +144,9 @@ def _sentence(summary: "Summary") -> str:
     return f"{size}: {hidden:.0%} of the cells were hidden and hold {mass:.0%} of the shares."
 
 
-def echo_wrapped(text: str, *, err: bool = False) -> None:
-    """Print a line for people, in several where a terminal is too narrow for it."""
-    stream = sys.stderr if err else sys.stdout
-    if at_terminal(stream):
-        text = click.wrap_text(text, shutil.get_terminal_size().columns, subsequent_indent="  ")
-    click.echo(text, err=err)
+def echo_wrapped(*lines: str, err: bool = False) -> None:
+    """Print lines for people, each in several where a terminal is too narrow for it."""
+    is_seen = at_terminal(sys.stderr if err else sys.stdout)
+    width = shutil.get_terminal_size().columns
+    for line in lines:
+        click.echo(click.wrap_text(line, width, subsequent_indent="  ") if is_seen else line, err=err)

@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from hidldl.arrays import FloatArray
+from hidldl.arrays import FloatArray, is_dask
 from hidldl.base import BOUND_DRAWS, NewRows, Recoverer
-from hidldl.cluster import is_dask
 from hidldl.parallel import Mapper, threads
 from hidldl.randomness import random_generator
 from hidldl.recovery.acts import ACTS

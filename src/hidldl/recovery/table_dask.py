@@ -19,8 +19,7 @@ import pandas as pd
 from dask import delayed
 from scipy import sparse
 
-from hidldl.arrays import BoolArray, FloatArray, IntArray
-from hidldl.cluster import is_dask
+from hidldl.arrays import BoolArray, FloatArray, IntArray, is_dask
 from hidldl.errors import DivergenceError, warn_user
 from hidldl.masks import ZEROS_ARE_HIDDEN, Zeros
 from hidldl.parallel import one_blas_thread

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from hidldl.arrays import BoolArray, FloatArray, IntArray
-from hidldl.reports.exact_sums import ONE, exact
-from hidldl.reports.reannotation import ListOptions, Ranker, Reannotation
+from hidldl.reports.reannotation import ONE, ListOptions, Ranker, Reannotation, exact
 
 N_BINS = 20
 """Bins of 0.05 for the hidden mass of rows."""
@@ -260,12 +259,12 @@ class Summarizer:
         together = hidden.astype(np.float64)
         self._both_hidden += (together.T @ together).astype(np.int64)
         self._n_complete += int((~hidden.any(axis=1)).sum())
-        recovered = exact(D)
+        recovered, given = exact(np.stack([D, np.where(seen, handed_in, 0)]))
         lost = np.where(hidden, recovered, 0)
         mass = lost.sum(axis=1)
         self._sums["hidden_mass"] += lost.sum(axis=0)
         self._sums["mean_recovered"] += recovered.sum(axis=0)
-        self._sums["mean_handed_in"] += exact(np.where(seen, handed_in, 0)).sum(axis=0)
+        self._sums["mean_handed_in"] += given.sum(axis=0)
         self._histogram += np.bincount(np.clip(mass * N_BINS // ONE, 0, N_BINS - 1), minlength=N_BINS)
         return mass / ONE
 

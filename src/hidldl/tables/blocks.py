@@ -26,28 +26,31 @@ AT_ONCE = 2_000_000
 class Block:
     """Columns whose rows sum to a total, by their places.
 
-    ``residual`` is the root mean square of the sums' distance from the total, as a part of it; ``expected`` is what
-    rounding explains of it. ``fits`` is the part of the rows with labels that sum to the total.
+    ``residual`` is the root mean square of the sums' distance from the total, as a part of it; ``is_exact`` says
+    whether rounding explains it. ``fits`` is the part of the rows with labels that sum to the total.
     """
 
     columns: tuple[int, ...]
     residual: float
-    expected: float
+    is_exact: bool
     fits: float
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether rounding explains the residual."""
-        return self.residual <= 3 * max(self.expected, EXACT)
+
+def find_blocks(
+    cells: FloatArray, total: FloatArray, steps: FloatArray, traits: IntArray, complete_only: bool
+) -> list[Block]:
+    """Blocks of neighbours among columns that do not overlap; of those that do, the one with the smallest residual.
+
+    Hidden cells are NaN; ``total`` is what each row should sum to. ``steps`` are the steps to which columns are
+    rounded, 0 where they are not. ``traits`` are numbers for what columns have in common, one row per trait. The first,
+    a family of names, may differ within a block; the others seldom do.
+    """
+    return _Sums.of(cells, total, steps, traits, complete_only).blocks()
 
 
 @dataclass(frozen=True)
-class Sums:
-    """Running sums over columns, from which the sums of any block follow by one subtraction.
-
-    ``total`` is what rows should sum to: one number, or one per row. Hidden cells are NaN in ``cells``. ``steps`` are
-    the steps to which columns are rounded, 0 where they are not.
-    """
+class _Sums:
+    """Running sums over columns, from which the sums of any block follow by one subtraction."""
 
     upto: FloatArray
     n_observed: IntArray
@@ -60,12 +63,8 @@ class Sums:
     @classmethod
     def of(
         cls, cells: FloatArray, total: FloatArray, steps: FloatArray, traits: IntArray, complete_only: bool
-    ) -> "Sums":
-        """For cells in the order in which columns are to be neighbours.
-
-        ``traits`` are numbers for what columns have in common, one row per trait. The first, a family of names, may
-        differ within a block; the others seldom do.
-        """
+    ) -> "_Sums":
+        """For cells in the order in which columns are to be neighbours."""
         shares = np.nan_to_num(cells) / total[:, None]
         # No share is above 1. Cut off what is, or large features would cost the digits of small shares.
         shares = np.clip(shares, 0, 2)
@@ -81,7 +80,6 @@ class Sums:
         )
 
     def blocks(self) -> list[Block]:
-        """Blocks that do not overlap; of those that do, the one with the smallest residual."""
         starts, ends = self._candidates()
         found: list[tuple[int, int, float, float]] = []
         size = max(1, AT_ONCE // len(self.upto))
@@ -89,7 +87,8 @@ class Sums:
             found += self._check(starts[at : at + size], ends[at : at + size])
         chosen = _without_overlaps(found, self._oddity, noise=3 / np.sqrt(len(self.upto)))
         return [
-            Block(tuple(range(a, b)), residual, float(self._expected(a, b)), fits) for a, b, residual, fits in chosen
+            Block(tuple(range(a, b)), residual, residual <= 3 * max(float(self._expected(a, b)), EXACT), fits)
+            for a, b, residual, fits in chosen
         ]
 
     def _candidates(self) -> tuple[IntArray, IntArray]:

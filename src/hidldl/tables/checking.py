@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hidldl.errors import Remedy, TableError, note_in
+from hidldl.errors import Remedy, TableError, notes_in
 from hidldl.reports.check_page import CheckFacts, check_page
-from hidldl.tables.numbers import Shares
+from hidldl.tables.labels import Shares
 from hidldl.tables.planning import Options, Plan
 from hidldl.tables.reading import Table
 from hidldl.tables.recovery import make_model, understand
@@ -89,7 +89,7 @@ class TableCheck:
                 command=command,
                 problems=[error.worded(words) for error in self.failures],
                 warnings=self.warnings,
-                notes=[note_in(words, note) for note in self.notes],
+                notes=notes_in(words, self.notes),
                 columns={**self.columns, "names of rows": namer} if roles else {},
                 left_out=roles.left_out if roles else (),
                 bad_rows=self.bad_rows,

@@ -1,8 +1,8 @@
 """What the columns of a table hold: which cells are missing, which are numbers, and the summary of a whole column."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,8 @@ MARK_WORDS = frozenset(
 _LONGEST_MARK = max(map(len, MARK_WORDS))
 MOST_DISTINCT = 1000
 MOSTLY = 0.8
+FIRST_ROWS = 1000
+"""Rows that are kept to be looked at."""
 _TRUTHS = {"True": "1", "TRUE": "1", "true": "1", "False": "0", "FALSE": "0", "false": "0"}
 
 
@@ -147,6 +149,52 @@ def _figures(texts: list[str], notation: Notation) -> list[str]:
     if notation == Notation(","):
         return [_TRUTHS.get(text, text.replace(".", " ").replace(",", ".")) for text in texts]
     return [notation.plain(text) for text in texts]
+
+
+class Reader(Protocol):
+    """What reads the pieces of a table: columns in ``text`` as written, the others as pandas reads them."""
+
+    columns: tuple[str, ...]
+    decimal: str
+    notes: list[str]
+
+    def frames(self, rows: int, text: Collection[int] = ()) -> Iterator[pd.DataFrame]: ...
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a whole table holds; ``first_rows`` are some to look at, and ``notes`` say what reading assumed."""
+
+    columns: list[Column]
+    n_rows: int
+    first_rows: pd.DataFrame
+    cell_format: CellFormat
+    whole_numbers: frozenset[str]
+    """The columns of whole numbers."""
+    notes: tuple[str, ...] = ()
+
+
+def summarise(reader: Reader, cell_format: CellFormat) -> Contents:
+    """Read and check every cell of a table."""
+    tally, first = _counted(reader, cell_format)
+    # Columns whose numbers are not plain are read again as text; what they are is known after that.
+    while (notations := tally.notations()) != cell_format.notations:
+        cell_format = replace(cell_format, notations=notations)
+        tally, first = _counted(reader, cell_format)
+    columns = tally.columns()
+    if tally.n_rows:
+        first = convert(first, reader.columns, [column.kind for column in columns], cell_format)
+    whole_numbers = frozenset(column.name for column in columns if column.whole)
+    return Contents(columns, tally.n_rows, first, cell_format, whole_numbers)
+
+
+def _counted(reader: Reader, cell_format: CellFormat) -> tuple["Tally", pd.DataFrame]:
+    tally, first = Tally(reader.columns, cell_format), pd.DataFrame()
+    for frame in reader.frames(50_000, cell_format.notations):
+        if not tally.n_rows:
+            first = frame.head(FIRST_ROWS)
+        tally.add(frame)
+    return tally, first
 
 
 class Tally:

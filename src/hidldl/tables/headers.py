@@ -19,10 +19,8 @@ class HeaderRows(NamedTuple):
     last: int
 
 
-def parse_header_rows(given: int | str | None) -> HeaderRows | None:
+def parse_header_rows(given: int | str) -> HeaderRows:
     """From what the user says: 3, "3" or "2-3"."""
-    if given is None:
-        return None
     ends = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", str(given), re.ASCII)
     if ends is not None:
         rows = HeaderRows(int(ends[1]), int(ends[2] or ends[1]))

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from hidldl.datasets.dataset import Dataset
+from hidldl.tables.column_names import select_columns
 from hidldl.tables.columns import why_not_a_number
-from hidldl.tables.planning import select_columns
 from hidldl.tables.reading import open_table
 from hidldl.tables.sources import quoted, quoted_list, split_suffix
 

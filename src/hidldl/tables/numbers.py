@@ -1,7 +1,7 @@
-"""Rows of a table as numbers: label cells as shares, and features without gaps."""
+"""Rows of a table as numbers: shares and features without gaps."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,170 +9,10 @@ import pandas as pd
 
 from hidldl.arrays import BoolArray, FloatArray
 from hidldl.base import Recoverer
-from hidldl.errors import Remedy, TableError
+from hidldl.errors import TableError
 from hidldl.tables.columns import Column
-from hidldl.tables.marks import Marks
+from hidldl.tables.labels import Shares
 from hidldl.tables.sources import quoted
-
-MOST_DECIMALS = 6
-"""Numbers with more decimals are as good as exact."""
-
-
-def tolerance(decimals: int, n_labels: int) -> float:
-    """How far rounding may take the sum of a row from the whole: half a unit of the last decimal for each label.
-
-    Examples
-    --------
-    >>> from hidldl.tables.numbers import tolerance
-    >>> tolerance(2, 4)
-    0.02
-    """
-    return n_labels * 0.5 * 10.0**-decimals
-
-
-def count_decimals(numbers: FloatArray, at_least: int = 0) -> int:
-    """The decimals of the number that has most, `MOST_DECIMALS` at most."""
-    left = numbers
-    for decimals in range(at_least, MOST_DECIMALS):
-        left = left[np.abs(left - np.round(left, decimals)) > 1e-9]
-        if not len(left):
-            return decimals
-    return MOST_DECIMALS
-
-
-def _sums_to(whole: float, sums: FloatArray, decimals: int, n_labels: int) -> BoolArray:
-    # Computing a sum of binary numbers errs too, far less than any rounding.
-    return np.asarray(np.abs(sums - whole) <= tolerance(decimals, n_labels) + 1e-9 * whole)
-
-
-@dataclass
-class Shares:
-    """The shares in the label columns of a table, checked chunk by chunk."""
-
-    table: str
-    labels: tuple[str, ...]
-    marks: Marks
-    normalise: bool
-    seen: BoolArray | bool = False
-    """Which labels have been observed so far."""
-    decimals: int = 0
-    """The most decimals so far: how far rounding may take sums."""
-    guessed: bool = False
-    """Whether nobody named the labels."""
-
-    def __call__(self, rows: pd.DataFrame) -> tuple[FloatArray, BoolArray]:
-        """Shares (0 where hidden) that sum to 1, or to 0 in rows without any label, and which are observed."""
-        given, observed = self._cells(rows)
-        faults = self._faults(given, observed, rows.index)
-        if len(faults):
-            raise TableError(
-                f"row {faults.index[0]} of {self.table}: {faults.iloc[0]}", *self._remedies(faults.iloc[0])
-            )
-        self.seen = self.seen | np.asarray(observed.any(axis=0))
-        sums = given.sum(axis=1, keepdims=True)
-        return np.divide(given, sums, out=np.zeros_like(given), where=sums > 0), observed
-
-    def doubts(self, rows: pd.DataFrame) -> BoolArray | None:
-        """Which zeros may be hidden or true; None if nobody doubts them."""
-        if not self.marks.unknown:
-            return None
-        return self.marks.doubts(rows.reindex(columns=list(self.labels)).to_numpy(float))
-
-    def totals(self, rows: pd.DataFrame) -> FloatArray:
-        """The sum of each row's cells."""
-        return np.asarray(self._cells(rows)[0].sum(axis=1))
-
-    def _remedies(self, fault: str) -> list[Remedy]:
-        """What helps; that cells are amounts is a thought for users who named the labels, not for a wrong guess."""
-        if "sum to" not in fault:
-            return [Remedy("skip")]
-        amounts = Remedy("normalise", "if its cells are counts or amounts")
-        return [Remedy("labels", "if the guess is wrong") if self.guessed else amounts, Remedy("skip")]
-
-    def faults(self, rows: pd.DataFrame) -> "pd.Series[str]":
-        """What is wrong with the labels of rows, by the number of the row; rows without a fault are not in it."""
-        return self._faults(*self._cells(rows), rows.index)
-
-    def _cells(self, rows: pd.DataFrame) -> tuple[FloatArray, BoolArray]:
-        # A table to predict may lack label columns: they are hidden.
-        cells = rows.reindex(columns=list(self.labels)).to_numpy(float)
-        observed = self.marks(cells)
-        return np.where(observed, cells, 0), observed
-
-    def _faults(self, given: FloatArray, observed: BoolArray, index: Any) -> "pd.Series[str]":
-        sums, labelled = given.sum(axis=1), np.asarray(observed.any(axis=1))
-        faults = pd.Series("", index=index, dtype=object)
-        if not self.normalise:
-            self.decimals = count_decimals(given, self.decimals)
-            # Whole numbers are not shares that were rounded, so their sums are exact.
-            wrong = labelled & ~_sums_to(1, sums, self.decimals or MOST_DECIMALS, len(self.labels))
-            faults[wrong] = (
-                pd.Series(sums[wrong]).map("its labels sum to {:.6g}, not to 1; correct it".format).to_numpy()
-            )
-        faults[labelled & (sums <= 0)] = "it has labels but none above 0; give it one, or empty its label cells"
-        negative = np.asarray((given < 0).any(axis=1))
-        where = (given[negative] < 0).argmax(axis=1)
-        words = [
-            f"{value:g} in label column {quoted(self.labels[j])} is negative; shares and counts are 0 or more"
-            for value, j in zip(given[negative, where], where, strict=True)
-        ]
-        faults[negative] = np.array(words, dtype=object)
-        return faults[faults != ""]
-
-    def refuse_unseen(self) -> None:
-        """After all rows: a label that is nowhere observed cannot be recovered."""
-        unseen = ~np.broadcast_to(self.seen, len(self.labels))
-        if unseen.any():
-            label = self.labels[int(unseen.argmax())]
-            raise TableError(
-                f"label column {quoted(label)} of {self.table} is hidden in every row, so nothing says how much of it "
-                "there is",
-                Remedy("drop label"),
-                Remedy("hidden=none", "if its zeros are true ones"),
-            )
-
-
-def understand_labels(
-    hidden: str, normalise: bool, table: str, labels: Sequence[Column], first_rows: pd.DataFrame, can_tell: bool = False
-) -> tuple[Marks, bool, list[str]]:
-    """What marks a hidden label, whether rows are divided by their sums, and notes on both."""
-    marks, note = Marks.parse(hidden, table, labels, can_tell)
-    if normalise:
-        return marks, True, [note, "rows are divided by their sums"]
-    amounts, note_on_amounts = are_amounts(labels, first_rows, marks)
-    return marks, amounts, [note, *([note_on_amounts] if note_on_amounts else [])]
-
-
-def are_percentages(cells: FloatArray, marks: Marks) -> bool:
-    """Whether the label cells of some rows are percentages: their rows sum to 100."""
-    given = np.where(marks(cells), cells, 0)
-    sums = given.sum(axis=1)
-    sums = sums[sums > 0]
-    return bool(len(sums)) and bool(_sums_to(100, sums, count_decimals(given), cells.shape[1]).mean() > 0.98)
-
-
-def are_amounts(labels: Sequence[Column], first_rows: pd.DataFrame, marks: Marks) -> tuple[bool, str | None]:
-    """Whether rows are to be divided by sums other than 1, and a sentence about it: whole numbers are counts."""
-    cells = first_rows[[column.name for column in labels]].to_numpy(float)
-    given = np.where(marks(cells), cells, 0)
-    decimals = count_decimals(given)
-    sums = given.sum(axis=1)
-    sums = sums[sums > 0]
-    if not len(sums) or _sums_to(1, sums, decimals or MOST_DECIMALS, len(labels)).mean() > 0.5:
-        return False, _note_on_rounding(sums, decimals, len(labels))
-    if are_percentages(cells, marks):
-        return True, "labels are percentages and are divided by 100"
-    if all(column.whole for column in labels):
-        return True, "labels are whole numbers: taken as counts, each row divided by its sum"
-    return False, None
-
-
-def _note_on_rounding(sums: FloatArray, decimals: int, n_labels: int) -> str | None:
-    sums = sums[_sums_to(1, sums, decimals or MOST_DECIMALS, n_labels)]
-    if not len(sums) or np.abs(sums - 1).max() < tolerance(MOST_DECIMALS, 1):
-        return None
-    low, high = sums.min(), sums.max()
-    return f"rows sum to {low:.6g} to {high:.6g} by rounding to {decimals} decimals, and are divided by their sums"
 
 
 @dataclass(frozen=True)
@@ -267,24 +107,16 @@ class Part:
     doubts: BoolArray | None = None
     """Which zeros may be hidden or true."""
 
-    def mask(self, can_tell: bool, at: Any = slice(None)) -> Any:
-        """What is observed in some of the rows, NaN where nobody knows and the method can tell."""
-        observed = self.observed[at]
-        if self.doubts is None or not can_tell or not self.doubts[at].any():
-            return observed
-        return np.where(self.doubts[at], np.nan, observed)
+    def told_to(self, model: Recoverer, at: Any = slice(None), *, new: bool = False) -> dict[str, Any]:
+        """The arguments of ``fit``, or of ``predict`` where rows are new to the model, for some of the rows.
 
-    def votes_for(self, model: Recoverer, at: Any = slice(None)) -> dict[str, Any]:
-        """The argument ``votes`` of a model that uses them, for some of the rows."""
-        return {} if self.votes is None or not model.uses_votes else {"votes": self.votes[at]}
-
-    def blocks(self, size: int) -> Iterator[tuple[slice, "Part"]]:
-        """The rows in pieces of at most so many, with where they are."""
-        for start in range(0, len(self.X), size):
-            at = slice(start, start + size)
-            arrays = (getattr(self, field.name) for field in fields(self))
-            pieces: list[Any] = [None if array is None else array[at] for array in arrays]
-            yield at, Part(*pieces)
+        What is observed is NaN where nobody knows and the method can tell; votes are for methods that use them.
+        """
+        told: dict[str, Any] = {"X": self.X[at], "D_obs": self.D_obs[at], "observed": self.observed[at]}
+        if self.doubts is not None and self.doubts[at].any():
+            can_tell = model.can_tell_new_zeros if new else model.can_tell_zeros
+            told["observed"] = np.where(self.doubts[at], np.nan, told["observed"]) if can_tell else told["observed"]
+        return told | ({} if self.votes is None or not model.uses_votes else {"votes": self.votes[at]})
 
 
 @dataclass(frozen=True)
@@ -306,17 +138,21 @@ class NumberReader:
         category_names: tuple[str, ...],
         row_names: str | None,
         counts: bool,
-    ) -> tuple["NumberReader", list[str]]:
-        """The reader for rows like these, and notes on what it does."""
+    ) -> tuple["NumberReader", Part, list[str]]:
+        """The reader for rows like these, these rows, which show every label, and notes on what it does."""
         encoding = FeatureEncoding.of(rows, number_names, category_names)
-        return cls(shares, encoding, row_names, counts), encoding.describe()
+        reader = cls(shares, encoding, row_names, counts)
+        return reader, reader(rows, is_whole_table=True), encoding.describe()
 
     def __call__(self, rows: pd.DataFrame, *, is_whole_table: bool = False) -> Part:
-        D_obs, observed = self.shares(rows)
-        if is_whole_table:
-            self.shares.refuse_unseen()
-        names = None if self.row_names is None else rows[self.row_names].fillna("").to_numpy(object)
-        has_labels = np.asarray(observed.any(axis=1))
-        votes = self.shares.totals(rows) if self.counts else None
-        doubts = self.shares.doubts(rows)
-        return Part(rows.index.to_numpy(), names, self.encoding(rows), D_obs, observed, has_labels, votes, doubts)
+        cells = self.shares.read(rows, is_whole_table=is_whole_table)
+        return Part(
+            numbers=rows.index.to_numpy(),
+            names=None if self.row_names is None else rows[self.row_names].fillna("").to_numpy(object),
+            X=self.encoding(rows),
+            D_obs=cells.shares,
+            observed=cells.observed,
+            has_labels=np.asarray(cells.observed.any(axis=1)),
+            votes=cells.totals if self.counts else None,
+            doubts=cells.doubts,
+        )

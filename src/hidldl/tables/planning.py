@@ -1,35 +1,31 @@
-"""How a table is to be read, before anything is computed: as the user says, or by a guess that is shown."""
+"""How a table is to be read, before anything is computed: as the user says, or by a guess that is shown.
+
+Where nobody says what columns are for, it is guessed by what they sum to, by their gaps, and by their names. Every
+block of columns that can be the labels is a reading with points; labels are guessed only where one is well ahead of the
+others.
+"""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from itertools import chain
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 
 from hidldl.errors import Note, Remedy, TableError
 from hidldl.methods import find_method
+from hidldl.tables.blocks import MOSTLY
+from hidldl.tables.column_names import ColumnNames, select_columns, shortest_choice
 from hidldl.tables.columns import MOST_DISTINCT, Column, why_not_a_number
-from hidldl.tables.guessing import (
-    MOST_CATEGORIES,
-    find_totals,
-    guess_labels,
-    guess_row_names,
-    is_id,
-    name_of_total_row,
-)
-from hidldl.tables.marks import Marks
-from hidldl.tables.numbers import understand_labels
+from hidldl.tables.labels import Marks, understand_labels
 from hidldl.tables.reading import Table
-from hidldl.tables.readings import Guess, Reading
+from hidldl.tables.readings import Guess, Reading, guess_among
 from hidldl.tables.sources import quoted, quoted_list
+from hidldl.tables.words import ID_WORDS, ROW_NAMES, TOTAL_ROWS, words
 
-ColumnNames: TypeAlias = str | Sequence[str] | None
-"""Columns as a user names them: a text with commas, patterns and ranges, or a list of exact names."""
-
-
+MOST_CATEGORIES = 50
+"""A column of text with more different values is not a feature: each would be a column of its own."""
 LOW_CODES, HIGH_CODES = (-1, -9, -99, -999), (999, 9999)
 """Numbers that often stand for a missing one."""
 
@@ -92,13 +88,15 @@ class Plan:
     marks: Marks
     normalise: bool
     notes: tuple[str, ...]
+    whole_numbers: frozenset[str]
+    """The columns of whole numbers."""
 
     @classmethod
     def of(cls, table: Table, options: Options) -> "Plan":
         """From what the table holds and what the user says."""
-        table.read_as_missing(Marks.words_in(options.hidden))
-        columns = table.scan()
-        first = table.first_rows
+        said = Marks.named_in(options.hidden)
+        contents = table.contents(missing=said.words)
+        columns, first = contents.columns, contents.first_rows
         roles = assign_roles(
             table.name,
             columns,
@@ -106,13 +104,15 @@ class Plan:
             labels=options.labels,
             features=options.features,
             row_names=options.row_names,
-            marks=Marks.numbers_in(options.hidden),
+            marks=said.numbers,
         )
         labels = [column for column in columns if column.name in roles.labels]
         can_tell = find_method(options.method).tells_zeros
-        said = options.hidden, options.normalise
-        marks, normalise, notes = understand_labels(*said, table.name, labels, first, can_tell)
-        return cls(roles, marks, normalise, (*table.notes, *roles.notes, *notes))
+        marks, normalise, notes = understand_labels(
+            options.hidden, options.normalise, table.name, labels, first, can_tell
+        )
+        notes = [*contents.notes, *roles.notes, *notes]
+        return cls(roles, marks, normalise, tuple(notes), contents.whole_numbers)
 
 
 def assign_roles(
@@ -156,7 +156,7 @@ def assign_roles(
     label_names = select_columns(labels, table, list(known), "labels") if labels else ()
     wanted = select_columns(features, table, list(known), "features") if features else ()
     namer = _row_names(table, columns, row_names, {*label_names, *wanted}, first_rows)
-    total_row = name_of_total_row(columns, first_rows)
+    total_row = _name_of_total_row(columns, first_rows)
     notes, guessed_as = [], ""
     if total_row is not None:
         notes.append(f"row {first_rows.index[-1]} is called {quoted(total_row)}: remove it if it sums up the others")
@@ -166,11 +166,9 @@ def assign_roles(
         guess = guess_labels([column for column in free if column.name not in wanted], first_rows, marks)
         if wanted and guess.best is None:
             guess = guess_labels(free, first_rows, marks)
-        reading = guess.best
-        if reading is None:
+        if guess.best is None:
             raise _no_labels(table, guess, columns, first_rows)
-        label_names = reading.labels
-        guessed_as = reading.describe() + ("" if guess.confidence == "sure" else f" ({guess.confidence})")
+        label_names, guessed_as = guess.best.labels, guess.described
         notes += _notes_on_guess(label_names, guessed_as)
     refuse_unusable_labels(table, [known[name] for name in label_names])
     if namer in label_names:
@@ -212,52 +210,13 @@ def _assign_features(
     return [column for column in candidates if column.name not in left_out], left_out
 
 
-def _no_features_beside(labels: Sequence[str], free: Sequence[Column], first_rows: pd.DataFrame) -> dict[str, str]:
-    """The reason for each column that says nothing about rows beside the labels: totals, dates and other names."""
-    totals = dict.fromkeys(find_totals(labels, free, first_rows), "it is the sum of the labels")
-    ids = {column.name: "it names the rows" for column in free if is_id(column, first_rows)}
-    texts = [column.name for column in free if column.kind == "text"]
-    dates = {name: "it holds dates" for name in texts if _are_dates(first_rows[name])}
-    return totals | ids | dates
-
-
-def _are_dates(cells: "pd.Series[Any]") -> bool:
-    """Whether all cells are dates in figures, with or without a time of day."""
-    date = r"\s*(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{2,4})(?:[T ]\d.*)?\s*"
-    different = [str(cell) for cell in cells.dropna().unique()]
-    return bool(different) and all(re.fullmatch(date, cell) for cell in different)
-
-
-def select_columns(wanted: str | Sequence[str], table: str, names: list[str], option: str) -> tuple[str, ...]:
-    """Columns by a text with names, patterns and ranges, or by a list of exact names."""
-    known = set(names)
-    if isinstance(wanted, str) and wanted not in known:
-        matches = {part: _columns_named(part, names) for part in re.split(r"\s*,\s*", wanted.strip(" ,"))}
-    else:
-        exact = [wanted] if isinstance(wanted, str) else wanted
-        matches = {name: [name] if name in known else [] for name in exact}
-    for part, columns in matches.items():
-        if not columns:
-            raise TableError(f"{table} has no column {quoted(part)} ({option}); its columns are {quoted_list(names)}.")
-    return tuple(dict.fromkeys(chain.from_iterable(matches.values())))
-
-
-def _columns_named(part: str, names: list[str]) -> list[str]:
-    if part in names:
-        return [part]
-    ends = part.split("..")
-    if len(ends) == 2:
-        first, last = (_position(end, names) for end in ends)
-        if first is None or last is None or first > last:
-            return []
-        return names[first : last + 1]
-    return [name for name in names if fnmatchcase(name, part)]
-
-
-def _position(end: str, names: list[str]) -> int | None:
-    if end in names:
-        return names.index(end)
-    return int(end) - 1 if end.isdigit() and 1 <= int(end) <= len(names) else None
+def _name_of_total_row(columns: Sequence[Column], first_rows: pd.DataFrame) -> str | None:
+    """What the last of the rows is called, if that says that it sums up the others."""
+    texts = [column.name for column in columns if column.kind == "text"]
+    if len(first_rows) < 3 or not texts:
+        return None
+    last = [str(cell) for cell in first_rows[texts].iloc[-1]]
+    return next((cell for cell in last if cell.strip().lower() in TOTAL_ROWS), None)
 
 
 def _row_names(
@@ -270,7 +229,7 @@ def _row_names(
     if given is False:
         return None
     if given is None:
-        return guess_row_names(columns, first_rows, taken)
+        return _guess_row_names(columns, first_rows, taken)
     if given not in [column.name for column in columns]:
         raise TableError(f"{table} has no column {quoted(given)}", Remedy("id", "in another way"))
     return given
@@ -288,7 +247,7 @@ def _no_labels(table: str, guess: Guess, columns: Sequence[Column], first_rows: 
     names = [column.name for column in columns]
     if guess.readings:
         rivals = guess.rivals
-        choices = tuple(_choice(reading.labels, table, names) for reading in rivals)
+        choices = tuple(shortest_choice(reading.labels, table, names) for reading in rivals)
         ways = [
             f"{quoted(choice) if isinstance(choice, str) else quoted_list(choice)} ({len(reading.labels)} columns of "
             f"{reading.describe()})"
@@ -319,19 +278,6 @@ def _question_on_marks(columns: Sequence[Column], first_rows: pd.DataFrame) -> s
     return ""
 
 
-def _choice(labels: tuple[str, ...], table: str, names: list[str]) -> str | list[str]:
-    """The shortest value for labels that chooses exactly these columns."""
-    places = [names.index(label) for label in labels]
-    texts = [f"{labels[0]}..{labels[-1]}", f"{places[0] + 1}..{places[-1] + 1}", ",".join(labels)]
-    for text in texts:
-        try:
-            if select_columns(text, table, names, "labels") == labels:
-                return text
-        except TableError:
-            continue
-    return list(labels)
-
-
 def refuse_unusable_labels(table: str, labels: Sequence[Column], at_least: int = 2) -> None:
     """Refuse label columns that hold text or nothing."""
     if len(labels) < at_least:
@@ -356,3 +302,86 @@ def _why_no_feature(column: Column) -> str | None:
         count = "many" if column.n_distinct >= MOST_DISTINCT else str(column.n_distinct)
         return f"it is text with {count} different values, not a category"
     return None
+
+
+# Guesses, where nobody says.
+
+
+def _guess_row_names(columns: Sequence[Column], first_rows: pd.DataFrame, taken: Collection[str]) -> str | None:
+    """The column that names the rows, if one seems to: called so, or first and no feature anyway."""
+    free = [column for column in columns if column.name not in taken]
+    called = [column for column in free if _is_id(column, first_rows)]
+    if called:
+        return called[0].name
+    first = columns[0]
+    if first in free and (
+        _counts_rows(first, first_rows) or (first.kind == "text" and _tells_apart(first, first_rows))
+    ):
+        return first.name
+    return None
+
+
+def _is_id(column: Column, first_rows: pd.DataFrame) -> bool:
+    """Whether a column tells rows apart and has no name, is called id, name and the like, or film_id or "face id"."""
+    parts = words(column.name)
+    is_called_so = (len(parts) == 1 and parts[0] in ROW_NAMES) or not ID_WORDS.isdisjoint(parts[-1:])
+    return (is_called_so or column.name.strip() in {"", "#"}) and _tells_apart(column, first_rows)
+
+
+def _tells_apart(column: Column, first_rows: pd.DataFrame) -> bool:
+    """Whether nearly every row has another text or whole number; names may come twice."""
+    is_name = column.whole or (column.kind == "text" and column.odd_row is None)
+    if not is_name or column.n_missing:
+        return False
+    return column.n_distinct > MOST_CATEGORIES or column.n_distinct >= 0.9 * min(len(first_rows), MOST_DISTINCT)
+
+
+def _counts_rows(column: Column, first_rows: pd.DataFrame) -> bool:
+    """Whether a column numbers the rows: 1, 2, 3 and so on from anywhere, or with holes in a table that is not tiny."""
+    if not column.whole or column.n_missing or len(first_rows) < 3:
+        return False
+    steps = np.diff(first_rows[column.name].to_numpy(float))
+    return bool((steps == 1).all() or (len(steps) >= 10 and (steps > 0).all()))
+
+
+def guess_labels(columns: Sequence[Column], first_rows: pd.DataFrame, marks: Collection[float] = ()) -> Guess:
+    """All readings of a table.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+        What each column holds, without the one that names the rows.
+    first_rows : DataFrame
+        Some rows, NaN where a cell is empty.
+    marks : collection of float
+        Numbers that mark hidden labels, such as -1. None is guessed.
+    """
+    names = [column.name for column in columns if column.kind == "number" and not _is_id(column, first_rows)]
+    cells = first_rows[names].to_numpy(float)
+    cells = np.where(np.isin(cells, list(marks)), np.nan, cells)
+    return guess_among(names, cells)
+
+
+def _no_features_beside(labels: Sequence[str], free: Sequence[Column], first_rows: pd.DataFrame) -> dict[str, str]:
+    """The reason for each column that says nothing about rows beside the labels: totals, dates and other names."""
+    totals = dict.fromkeys(_find_totals(labels, free, first_rows), "it is the sum of the labels")
+    ids = {column.name: "it names the rows" for column in free if _is_id(column, first_rows)}
+    texts = [column.name for column in free if column.kind == "text"]
+    dates = {name: "it holds dates" for name in texts if _are_dates(first_rows[name])}
+    return totals | ids | dates
+
+
+def _are_dates(cells: "pd.Series[Any]") -> bool:
+    """Whether all cells are dates in figures, with or without a time of day."""
+    date = r"\s*(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{2,4})(?:[T ]\d.*)?\s*"
+    different = [str(cell) for cell in cells.dropna().unique()]
+    return bool(different) and all(re.fullmatch(date, cell) for cell in different)
+
+
+def _find_totals(labels: Sequence[str], others: Sequence[Column], first_rows: pd.DataFrame) -> list[str]:
+    """Other columns that hold the sums of the labels: they are no features."""
+    names = [column.name for column in others if column.kind == "number"]
+    sums = first_rows[list(labels)].sum(axis=1).to_numpy(float)
+    cells = first_rows[names].to_numpy(float)
+    is_sum = (np.abs(cells - sums[:, None]) <= 1e-6 * np.abs(sums[:, None])).mean(axis=0) >= MOSTLY
+    return [name for name, holds in zip(names, is_sum, strict=True) if holds]

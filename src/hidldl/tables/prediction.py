@@ -12,8 +12,8 @@ from hidldl.base import Recoverer
 from hidldl.errors import ModelFileError, Remedy, TableError
 from hidldl.saving import load_model
 from hidldl.tables.columns import Column
-from hidldl.tables.marks import Marks
-from hidldl.tables.numbers import FeatureEncoding, NumberReader, Shares
+from hidldl.tables.labels import Marks, Shares
+from hidldl.tables.numbers import FeatureEncoding, NumberReader
 from hidldl.tables.planning import Plan, Roles, refuse_unusable_labels
 from hidldl.tables.reading import Table
 from hidldl.tables.recovery import as_table
@@ -69,17 +69,18 @@ def predict_rows(
         raise TableError(f"{model.method_name} has no intervals", Remedy("no intervals"))
     if "n_jobs" in model.get_params(deep=False):
         model.set_params(n_jobs=n_jobs)
-    table.read_as_missing(plan.marks.words)
-    columns = {column.name: column for column in table.scan()}
+    contents = table.contents(missing=plan.marks.words)
+    columns = {column.name: column for column in contents.columns}
     encoding.refuse_missing(table.name, columns)
     if row_names is not None and row_names not in columns:
         raise TableError(f"{table.name} has no column {quoted(row_names)}", Remedy("id", "in another way"))
     namer = row_names if row_names is not None else plan.roles.row_names
     roles = replace(plan.roles, row_names=namer if namer in columns else None)
-    notes = [*table.notes, _note_on_labels(roles, columns, table.name)]
-    plan = replace(plan, roles=roles, normalise=plan.normalise or normalise)
+    notes = [*contents.notes, _note_on_labels(roles, columns, table.name)]
+    normalise = plan.normalise or normalise
+    plan = replace(plan, roles=roles, normalise=normalise, whole_numbers=contents.whole_numbers)
     shares = Shares(table.name, roles.labels, plan.marks, plan.normalise)
-    counts = plan.normalise and table.whole_numbers.issuperset(columns.keys() & set(roles.labels))
+    counts = plan.normalise and plan.whole_numbers.issuperset(columns.keys() & set(roles.labels))
     reader = NumberReader(shares, encoding, roles.row_names, counts)
     return RecoveredTable(table, plan, reader, model, notes, level, started=started)
 
@@ -89,7 +90,7 @@ def load_table_model(path: Path) -> tuple[Recoverer, Plan, FeatureEncoding]:
     model, about = load_model(path)
     try:
         roles, marks, encoding = Roles(**about["roles"]), Marks(**about["marks"]), FeatureEncoding(**about["encoding"])
-        plan = Plan(roles, marks, bool(about["normalise"]), ())
+        plan = Plan(roles, marks, bool(about["normalise"]), (), frozenset())
         fits = _fit_together(model, plan, encoding)
     except Exception as error:  # what a hostile file holds in the place of words can raise anything
         raise ModelFileError(path.name, "is not the model of a table", Remedy("save table")) from error

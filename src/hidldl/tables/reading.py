@@ -17,13 +17,13 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from hidldl.errors import TableError
-from hidldl.tables.columns import CellFormat, Column, Tally, convert, is_number
+from hidldl.tables.columns import CellFormat, Column, Contents, Reader, convert, is_number, summarise
 from hidldl.tables.delimited import Delimited
 from hidldl.tables.folders import ParquetFolder, is_dataset
 from hidldl.tables.headers import HeaderRows, parse_header_rows
@@ -38,19 +38,8 @@ from hidldl.tables.sources import (
 )
 from hidldl.tables.workbook import write_sheet
 
-FIRST_ROWS = 1000
 LONGEST_NAME = 200
-
-
-class _Reader(Protocol):
-    columns: tuple[str, ...]
-    decimal: str
-    notes: list[str]
-
-    def frames(self, rows: int, text: Collection[int] = ()) -> Iterator[pd.DataFrame]: ...
-
-
-R = TypeVar("R", bound=_Reader)
+R = TypeVar("R", bound=Reader)
 
 
 class Table:
@@ -66,16 +55,12 @@ class Table:
         The index of the DataFrame that the table was, if it is its first column here.
     """
 
-    def __init__(
-        self, name: str, reader: _Reader, temporary: Path | None = None, missing: Collection[str] = ()
-    ) -> None:
+    def __init__(self, name: str, reader: Reader, temporary: Path | None = None, missing: Collection[str] = ()) -> None:
         self.name = name
         self._reader = reader
         self._format = CellFormat(reader.decimal, frozenset(missing))
         self._remove = weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True) if temporary else None
-        self._scanned: list[Column] | None = None
-        self._n_rows = 0
-        self._first = pd.DataFrame()
+        self._contents: Contents | None = None
         self.index: pd.Index[Any] | None = None
         self.columns = reader.columns
         self.in_parts = isinstance(reader, ParquetFolder)
@@ -97,51 +82,44 @@ class Table:
     @property
     def n_rows(self) -> int:
         """How many rows there are below the header."""
-        self.scan()
-        return self._n_rows
+        return self.contents().n_rows
 
     @property
     def first_rows(self) -> pd.DataFrame:
         """Some rows to look at, as `chunks` gives them."""
-        kinds = [column.kind for column in self.scan()]
-        return convert(self._first, self.columns, kinds, self._format)
+        return self.contents().first_rows
 
     @property
     def whole_numbers(self) -> frozenset[str]:
         """The columns of whole numbers."""
-        return frozenset(column.name for column in self.scan() if column.whole)
+        return self.contents().whole_numbers
 
     @property
     def notes(self) -> list[str]:
         """What reading assumed: encoding, rows above the header, words for missing cells, how numbers are written."""
-        return [*self._reader.notes, *_notes_on_words(self.scan()), *_notes_on_notations(self.scan())]
+        return list(self.contents().notes)
 
     def read_as_missing(self, words: Collection[str]) -> None:
         """Take cells that hold one of these words as missing, in addition to those that are so anyway."""
         if not self._format.words.issuperset(words):
             self._format = CellFormat(self._reader.decimal, self._format.words.union(words))
-            self._scanned = None
+            self._contents = None
 
     def scan(self) -> list[Column]:
         """Read and check every cell, and say what each column holds."""
-        if self._scanned is None:
-            tally = self._tally()
-            # Columns whose numbers are not plain are read again as text; what they are is known after that.
-            while (notations := tally.notations()) != self._format.notations:
-                self._format = replace(self._format, notations=notations)
-                tally = self._tally()
-            self._scanned, self._n_rows = tally.columns(), tally.n_rows
-        return self._scanned
+        return self.contents().columns
 
-    def _tally(self) -> Tally:
-        tally = Tally(self.columns, self._format)
-        for frame in self._reader.frames(50_000, self._format.notations):
-            if not tally.n_rows:
-                self._first = frame.head(FIRST_ROWS)
-            tally.add(frame)
-        if not tally.n_rows:
-            raise TableError(f"{self.name} has no rows; add some below the column names.")
-        return tally
+    def contents(self, missing: Collection[str] = ()) -> Contents:
+        """All that is known of the table when every cell is read; ``missing`` as for `read_as_missing`."""
+        self.read_as_missing(missing)
+        if self._contents is None:
+            found = summarise(self._reader, self._format)
+            if not found.n_rows:
+                raise TableError(f"{self.name} has no rows; add some below the column names.")
+            columns = found.columns
+            notes = (*self._reader.notes, *_notes_on_words(columns), *_notes_on_notations(columns))
+            self._format, self._contents = found.cell_format, replace(found, notes=notes)
+        return self._contents
 
     def chunks(self, rows: int = 50_000, as_text: Collection[str] = ()) -> Iterator[pd.DataFrame]:
         """The table in pieces of at most so many rows (fewer where rows are long), from the beginning.
@@ -307,7 +285,7 @@ def open_table(
             return Table(name, _named(ParquetFolder(path, name), name), missing=missing)
         is_stream = is_standard_input or stat.S_ISFIFO(path.stat().st_mode)
         promise = kind or (None if is_stream else path.name)
-        rows = parse_header_rows(header_row)
+        rows = None if header_row is None else parse_header_rows(header_row)
         with _folder(needed=is_stream or str(promise).lower().endswith("xlsx")) as folder:
             if is_stream and folder is not None:
                 path = _spooled(None if is_standard_input else path, folder / "input", name)
@@ -348,7 +326,7 @@ def _spooled(pipe: Path | None, target: Path, name: str) -> Path:
 
 def _reader(
     path: Path, name: str, promise: str | None, sheet: str | None, rows: HeaderRows | None, folder: Path | None
-) -> _Reader:
+) -> Reader:
     if not path.is_file():
         raise TableError(f"{name} is not a file; name the file that holds the table.")
     kind, compression = identify(path, name, promise)

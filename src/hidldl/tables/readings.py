@@ -12,8 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hidldl.arrays import BoolArray, FloatArray, IntArray
-from hidldl.tables.blocks import MOSTLY, Block, Sums
-from hidldl.tables.words import TOTAL_WORDS, families, goes_on, is_feature_name, label_groups, name_points, words
+from hidldl.tables.blocks import LOOSEST, MOSTLY, Block, find_blocks
+from hidldl.tables.words import TOTAL_WORDS, goes_on, name_points, name_traits, words
 
 MOST_SCATTERED = 200
 """Columns among which labels are looked for that are not next to each other."""
@@ -60,40 +60,54 @@ class Reading:
 
 @dataclass(frozen=True)
 class Guess:
-    """The readings of a table, the best first."""
+    """The readings of a table, the best first.
 
-    readings: tuple[Reading, ...]
+    ``rivals`` are those between which nothing decides. ``best`` is the reading that is well ahead, if there is one and
+    something speaks for it. ``confidence`` says how sure it is: by sums and something else, by sums or names, or by
+    less or by few rows. ``described`` says kind, typical sums and confidence in a few words.
+    """
 
-    @property
-    def best(self) -> Reading | None:
-        """The reading that is well ahead, if there is one and something speaks for it."""
-        if len(self.rivals) != 1 or self.rivals[0].points <= 0 or not self.rivals[0].is_apart:
-            return None
-        return self.rivals[0]
+    readings: tuple[Reading, ...] = ()
+    rivals: tuple[Reading, ...] = ()
+    best: Reading | None = None
+    confidence: Literal["sure", "likely", "unsure"] = "unsure"
+    described: str = ""
 
-    @property
-    def rivals(self) -> tuple[Reading, ...]:
-        """The readings between which nothing decides."""
-        return tuple(r for r in self.readings if r.points > self.readings[0].points - LEAD)
+    @classmethod
+    def of(cls, found: Sequence[Reading]) -> "Guess":
+        """From all readings."""
+        readings = tuple(sorted(found, key=lambda reading: -reading.points))
+        rivals = tuple(reading for reading in readings if reading.points > readings[0].points - LEAD)
+        if len(rivals) != 1 or rivals[0].points <= 0 or not rivals[0].is_apart:
+            return cls(readings, rivals)
+        best = rivals[0]
+        points = best.points if best.n_rows >= FEW_ROWS else 0
+        confidence: Literal["sure", "likely", "unsure"] = (
+            "sure" if points >= SUMS + NAMES else "likely" if points >= SUMS else "unsure"
+        )
+        described = best.describe() + ("" if confidence == "sure" else f" ({confidence})")
+        return cls(readings, rivals, best, confidence, described)
 
-    @property
-    def confidence(self) -> Literal["sure", "likely", "unsure"]:
-        """How sure the best reading is: by sums and something else, by sums or names, or by less or by few rows."""
-        points = self.best.points if self.best and self.best.n_rows >= FEW_ROWS else 0
-        return "sure" if points >= SUMS + NAMES else "likely" if points >= SUMS else "unsure"
+
+def guess_among(names: Sequence[str], cells: FloatArray) -> Guess:
+    """All readings of columns of numbers, NaN where a cell is hidden."""
+    return _Candidates.of(names, cells).guess()
 
 
 @dataclass(frozen=True)
-class LabelCandidates:
+class _Candidates:
     """Columns that can be labels, in the order of the table: numbers that are never negative and not constant."""
 
     names: tuple[str, ...]
     cells: FloatArray
     steps: FloatArray
+    families: NDArray[np.str_]
+    groups: NDArray[np.str_]
+    are_features: list[bool]
     others: tuple[str, ...]
 
     @classmethod
-    def of(cls, names: Sequence[str], cells: FloatArray) -> "LabelCandidates":
+    def of(cls, names: Sequence[str], cells: FloatArray) -> "_Candidates":
         low = np.fmin.reduce(cells, axis=0, initial=np.inf)
         high = np.fmax.reduce(cells, axis=0, initial=-np.inf)
         # Zeros only may be a label that was never seen; another constant without gaps is none.
@@ -101,15 +115,16 @@ class LabelCandidates:
         keep = (low >= 0) & (high < np.inf) & varies
         others = tuple(name for name, kept in zip(names, keep, strict=True) if not kept)
         kept_names = tuple(name for name, kept in zip(names, keep, strict=True) if kept)
-        return cls(kept_names, cells[:, keep], _steps(cells[:, keep]), others)
-
-    @cached_property
-    def families(self) -> NDArray[np.str_]:
-        return np.array(families(self.names), dtype=np.str_)
-
-    @cached_property
-    def groups(self) -> NDArray[np.str_]:
-        return np.array(label_groups(self.names), dtype=np.str_)
+        families, groups, are_features = name_traits(kept_names)
+        return cls(
+            names=kept_names,
+            cells=cells[:, keep],
+            steps=_steps(cells[:, keep]),
+            families=np.array(families, dtype=np.str_),
+            groups=np.array(groups, dtype=np.str_),
+            are_features=are_features,
+            others=others,
+        )
 
     @cached_property
     def gaps(self) -> BoolArray:
@@ -133,13 +148,13 @@ class LabelCandidates:
 
     def guess(self) -> Guess:
         if self.cells.shape[0] < 2 or self.cells.shape[1] < 2:
-            return Guess(())
+            return Guess()
         found = self._sum_readings(complete_only=False) or self._sum_readings(complete_only=True)
         found = found or self._scattered_readings()
         taken = {name for reading in found for name in reading.labels}
         found += [reading for reading in self._count_readings() if taken.isdisjoint(reading.labels)]
         found = found or [self._reading(sorted(run), np.nan) for run in self._runs(self.counts, at_least=2)]
-        return Guess(tuple(sorted(found, key=lambda reading: -reading.points)))
+        return Guess.of(found)
 
     # Labels by their sums.
 
@@ -147,9 +162,12 @@ class LabelCandidates:
         """Blocks that do not overlap: with the smallest residual first, then as they stand in the table, then wide."""
         found: list[tuple[int, Block]] = []
         for total in self._totals():
+            tried: set[bytes] = set()
             for rank, order in enumerate(self._orders(total)):
-                blocks = self._blocks(order, total, complete_only)
-                found += [(rank, block) for block in blocks if self._is_mixture(block)]
+                if order.tobytes() not in tried and self._can_reach(total, order):
+                    blocks = self._blocks(order, total, complete_only)
+                    found += [(rank, block) for block in blocks if self._is_mixture(block)]
+                tried.add(order.tobytes())
         if any(block.is_exact for _, block in found):
             found = [(rank, block) for rank, block in found if block.is_exact]
         chosen: list[Block] = []
@@ -201,6 +219,10 @@ class LabelCandidates:
         if labels.any():
             yield np.flatnonzero(labels & usable)
 
+    def _can_reach(self, total: FloatArray, order: IntArray) -> bool:
+        """Whether all these columns together come near the total in any row; a block of them does only then."""
+        return bool((np.nansum(self.cells[:, order], axis=1) >= (1 - 2 * LOOSEST) * total).any())
+
     def _blocks(self, order: IntArray, total: FloatArray, complete_only: bool) -> list[Block]:
         if len(order) < 2:
             return []
@@ -208,8 +230,8 @@ class LabelCandidates:
         # Counts are not rounded, nor are zeros and ones; whole percentages are.
         is_rounded = bool((total == total[0]).all()) and total[0] in (1, 100)
         rounded = self.steps * (is_rounded & ((self.steps < 1) | (self.highest > 1)))
-        sums = Sums.of(self.cells[rows][:, order], total[rows], rounded[order], self._traits(order), complete_only)
-        return [replace(block, columns=tuple(order[list(block.columns)].tolist())) for block in sums.blocks()]
+        found = find_blocks(self.cells[rows][:, order], total[rows], rounded[order], self._traits(order), complete_only)
+        return [replace(block, columns=tuple(order[list(block.columns)].tolist())) for block in found]
 
     def _traits(self, order: IntArray) -> IntArray:
         """What columns have in common: their family of names, gaps or none, and how far they are rounded, if at all."""
@@ -260,7 +282,7 @@ class LabelCandidates:
         kinds = []
         for place in places:
             group, name = str(self.groups[place]), str(self.families[place])
-            is_family = sizes[name] > 1 or is_feature_name(self.names[place])
+            is_family = sizes[name] > 1 or self.are_features[place]
             kinds.append(("" if group == "value" else group or (name if is_family else ""), has_gaps[place]))
         cuts = [i for i in range(1, len(places)) if kinds[i] != kinds[i - 1] or places[i] != places[i - 1] + 1]
         runs = [places[a:b] for a, b in pairwise([0, *cuts, len(places)])]

@@ -21,7 +21,8 @@ from hidldl.base import Recoverer
 from hidldl.errors import Remedy, TableError
 from hidldl.methods import find_method, make_recoverer
 from hidldl.progress import Progress, share_of, silent
-from hidldl.tables.numbers import NumberReader, Part, Shares
+from hidldl.tables.labels import Shares
+from hidldl.tables.numbers import NumberReader, Part
 from hidldl.tables.planning import Options, Plan
 from hidldl.tables.reading import Table, open_table, table_of
 from hidldl.tables.results import CHUNK_ROWS, RecoveredTable
@@ -243,9 +244,8 @@ def _recover_planned(
     guessed = options.labels is None
     shares = Shares(table.name, roles.labels, plan.marks, plan.normalise, guessed=guessed)
     rows, faults = _rows_to_fit(table, plan, shares, keep, options.skip_bad_rows, progress)
-    counts = plan.normalise and table.whole_numbers.issuperset(roles.labels)
-    reader, notes = NumberReader.of(rows, shares, roles.numbers, roles.categories, roles.row_names, counts)
-    part = reader(rows, is_whole_table=True)
+    counts = plan.normalise and plan.whole_numbers.issuperset(roles.labels)
+    reader, part, notes = NumberReader.of(rows, shares, roles.numbers, roles.categories, roles.row_names, counts)
     notes = [*plan.notes, *notes, *_notes_on_fit(part, table, is_sampled, model)]
     if len(faults):
         notes.append(f"{len(faults):,} rows are left out: their labels cannot be right")
@@ -292,10 +292,8 @@ def _fit(model: Recoverer, part: Part, name: str, progress: Progress) -> None:
     shows_progress = "verbose" in model.get_params(deep=False)
     if shows_progress:
         model.set_params(verbose=share_of(progress, READ, FITTED))
-    fitted = part.has_labels
     try:
-        votes = part.votes_for(model, fitted)
-        model.fit(part.X[fitted], part.D_obs[fitted], observed=part.mask(model.can_tell_zeros, fitted), **votes)
+        model.fit(**part.told_to(model, part.has_labels))
     except ValueError as error:
         raise TableError(f"{name}: {error}") from error
     finally:
@@ -315,7 +313,7 @@ def _notes_on_fit(part: Part, table: Table, is_sampled: bool, model: Recoverer) 
         notes.append("this method takes observed shares as they are and changes them too: proportions are not kept")
     if is_sampled:
         notes.append(f"the model is fitted to {len(part.X):,} of {table.n_rows:,} rows, drawn at random")
-    if part.votes_for(model) and part.votes is not None and np.ptp(votes := part.votes[part.has_labels]) > 0:
+    if model.uses_votes and part.votes is not None and np.ptp(votes := part.votes[part.has_labels]) > 0:
         notes.append(f"a row with more votes counts as more exact: rows have {votes.min():g} to {votes.max():g}")
     n_without = int((~part.has_labels).sum())
     if n_without:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from html import escape
 from os import PathLike
 from pathlib import Path
@@ -22,7 +22,8 @@ from hidldl.reports.recovery_page import Facts, recovery_page
 from hidldl.reports.summary import Summarizer, Summary
 from hidldl.saving import save_model
 from hidldl.tables.folders import uploaded
-from hidldl.tables.numbers import NumberReader, Part, are_percentages
+from hidldl.tables.labels import are_percentages
+from hidldl.tables.numbers import NumberReader, Part
 from hidldl.tables.planning import Plan
 from hidldl.tables.reading import Table
 from hidldl.tables.rows import Keep, Layout, RecoveredRows, Unit
@@ -108,7 +109,7 @@ class RecoveredTable:
         ranker = Ranker(self.plan.roles.labels, options)
         for rows in self.pieces(level=self._level_of_list()):
             groups = self._groups(rows, group)
-            ranker.add(rows.row_names, rows.observed, rows.distributions, rows.low, rows.high, groups)
+            ranker.add(_row_names(rows), rows.observed, rows.distributions, rows.low, rows.high, groups)
         return ranker.finish().frame()
 
     def _level_of_list(self) -> float | None:
@@ -122,7 +123,7 @@ class RecoveredTable:
             known = quoted_list(self.table.columns)
             raise TableError(f"{self.table.name} has no column {quoted(group)} to group by; its columns are {known}.")
         if group == self.plan.roles.row_names or rows.as_read is None:
-            return rows.row_names
+            return _row_names(rows)
         return rows.as_read[group].fillna("").astype(str).to_numpy(object)
 
     @property
@@ -148,13 +149,11 @@ class RecoveredTable:
             done += len(D)
             share = self.done_before + (1 - self.done_before) * done / n_rows
             progress(share, 1, f"recovering, {done:,} of {n_rows:,} rows")
-            bounds: tuple[Any, ...] = ()
-            votes = part.votes_for(self.model)
-            labels = {"X": part.X, "D_obs": part.D_obs, "observed": part.mask(self.model.can_tell_new_zeros), **votes}
-            if level is not None:
-                bounds = self.model.intervals(level, **labels)
-            kinds = self.model.predict_kinds(**labels) if with_kinds else None
-            hidden = None if part.doubts is None else self.model.predict_hidden(**labels)
+            is_asked = level is not None or with_kinds or part.doubts is not None
+            told = part.told_to(self.model, new=True) if is_asked else {}
+            bounds: tuple[Any, ...] = () if level is None else self.model.intervals(level, **told)
+            kinds = self.model.predict_kinds(**told) if with_kinds else None
+            hidden = None if part.doubts is None else self.model.predict_hidden(**told)
             yield RecoveredRows(part.numbers, part.names, part.D_obs, part.observed, D, as_read, kinds, hidden, *bounds)
 
     def _completed(self) -> Iterator[tuple[Part, FloatArray, pd.DataFrame]]:
@@ -162,17 +161,16 @@ class RecoveredTable:
             for chunk in _even(self.table.chunks(CHUNK_ROWS, as_text=self._texts())):
                 rows = chunk.drop(self.faults.index.intersection(chunk.index))
                 part = self.reader(rows)
-                votes = part.votes_for(self.model)
-                mask = part.mask(self.model.can_tell_new_zeros)
-                yield part, np.asarray(self.model.predict(part.X, part.D_obs, mask, **votes)), rows
+                yield part, np.asarray(self.model.predict(**part.told_to(self.model, new=True))), rows
             return
         fitted = self.whole.has_labels
         D = np.empty_like(self.whole.D_obs)
         D[fitted] = self.model.distributions_
         if not fitted.all():
             D[~fitted] = self.model.predict(self.whole.X[~fitted])
-        for at, part in self.whole.blocks(CHUNK_ROWS):
-            yield part, D[at], self.rows.iloc[at]
+        for start in range(0, len(D), CHUNK_ROWS):
+            at = slice(start, start + CHUNK_ROWS)
+            yield _rows_of(self.whole, at), D[at], self.rows.iloc[at]
 
     def _texts(self) -> list[str]:
         # Categories too, since a table of its own may have nothing but numbers in such a column.
@@ -185,7 +183,7 @@ class RecoveredTable:
         self, keep: Keep = "all", unit: Unit | None = None, digits: int | None = 6, flags: bool = False
     ) -> Layout:
         """How the rows are laid out in a table: see ``write``."""
-        roles, whole = self.plan.roles, self.table.whole_numbers
+        roles, whole = self.plan.roles, self.plan.whole_numbers
         shown = self.level is not None
         unit = unit or self._unit()
         return Layout(self.table.columns, roles.labels, roles.row_names, whole, keep, unit, digits, flags, shown)
@@ -264,13 +262,13 @@ class RecoveredTable:
         level = self._level_of_list() if reannotate is not None else self.level
         with ExitStack() as stack:
             elsewhere = None if targets.url is None else stack.enter_context(uploaded(targets.url))
-            here = stack.enter_context(replacing_all(targets.files, folders=targets.folders))
+            here = stack.enter_context(replacing_all([*targets.files.values()], folders=targets.folders))
             places = dict(zip(targets.files, here, strict=True))
             if targets.model is not None:
-                self.save_model(places[targets.model])
+                self.save_model(places["model"])
             writer = None
             if targets.output is not None:
-                place = elsewhere or places.get(targets.output)
+                place = elsewhere or places.get("output")
                 writer = stack.enter_context(
                     open_writer(targets.output, place, self.table.delimiter, self.table.decimal, safe=safe_csv)
                 )
@@ -278,17 +276,15 @@ class RecoveredTable:
                 if writer is not None:
                     writer.write(rows.frame(layout))
                 more = (rows.low, rows.high, self._groups(rows, group), rows.kinds, rows.hidden)
-                summarizer.add(rows.row_names, rows.D_obs, rows.observed, rows.distributions, *more)
+                summarizer.add(_row_names(rows), rows.D_obs, rows.observed, rows.distributions, *more)
             summary = summarizer.finish()
-            for path, table in (
-                (targets.reannotate, summary.reannotation.frame),
-                (targets.bad_rows, lambda: self.bad_rows),
-            ):
-                if path is not None:
-                    stack.enter_context(open_writer(path, places[path], safe=safe_csv)).write(table())
+            for what in [name for name in ("reannotate", "bad_rows") if name in places]:
+                rows_listed = summary.reannotation.frame() if what == "reannotate" else self.bad_rows
+                listing = stack.enter_context(open_writer(targets.files[what], places[what], safe=safe_csv))
+                listing.write(rows_listed)
             if targets.report is not None:
                 page = recovery_page(summary, self._facts(command, perf_counter() - self.started))
-                places[targets.report].write_text(page, encoding="utf-8")
+                places["report"].write_text(page, encoding="utf-8")
         return summary
 
     def report(self, path: str | PathLike[str]) -> None:
@@ -337,6 +333,17 @@ class RecoveredTable:
         # The first piece only: a long table is not completed for ten rows of it.
         first = next(self.pieces()).frame(self.layout())
         return f"<ul>{notes}</ul>{first.head(10).to_html(border=0)}"
+
+
+def _row_names(rows: RecoveredRows) -> list[str]:
+    """What to call the rows: their names, or their numbers."""
+    return [f"row {number}" for number in rows.numbers] if rows.names is None else list(map(str, rows.names))
+
+
+def _rows_of(whole: Part, at: slice) -> Part:
+    arrays = (getattr(whole, each.name) for each in fields(whole))
+    pieces: list[Any] = [None if array is None else array[at] for array in arrays]
+    return Part(*pieces)
 
 
 def _even(chunks: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:

@@ -54,11 +54,6 @@ class RecoveredRows:
     def hidden_mass(self) -> FloatArray:
         return np.where(self.observed, 0, self.distributions).sum(axis=1)
 
-    @property
-    def row_names(self) -> list[str]:
-        """What to call the rows: their names, or their numbers."""
-        return [f"row {number}" for number in self.numbers] if self.names is None else list(map(str, self.names))
-
     def bounds(self, labels: tuple[str, ...], free: Callable[[str], str] = str) -> pd.DataFrame:
         """Columns of bounds: of the hidden mass, and of each label."""
         assert self.low is not None and self.high is not None

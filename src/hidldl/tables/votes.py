@@ -36,14 +36,16 @@ def guess_vote_columns(table: Table) -> tuple[str, str, str | None] | None:
     It has a column called like items, one called like annotators and one called like labels that holds few different
     values, as crowd-kit's task, worker and label.
     """
-    columns = {column.name.strip().lower(): column for column in table.scan()}
-    item = next((columns[name] for name in ITEMS if name in columns), None)
-    annotator = next((columns[name] for name in ANNOTATORS if name in columns), None)
-    label = next((columns[name] for name in LABELS if name in columns), None)
-    if item is None or annotator is None or label is None or label.n_distinct > MOST_LABELS:
+    called = {name.strip().lower(): name for name in table.columns}
+    item, annotator, label = (
+        next((called[name] for name in names if name in called), None) for names in (ITEMS, ANNOTATORS, LABELS)
+    )
+    if item is None or annotator is None or label is None:
         return None
-    names = table.first_rows[item.name]
-    return (item.name, label.name, annotator.name) if names.duplicated().any() else None
+    contents = table.contents()
+    n_labels = next(column.n_distinct for column in contents.columns if column.name == label)
+    is_long = n_labels <= MOST_LABELS and contents.first_rows[item].duplicated().any()
+    return (item, label, annotator) if is_long else None
 
 
 def count_votes(

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 
 def _words_of(text: str) -> frozenset[str]:
@@ -91,9 +92,17 @@ def label_group(name: str) -> str:
     return common or ("value" if not VALUE_WORDS.isdisjoint(parts) else "")
 
 
-def label_groups(names: Sequence[str]) -> list[str]:
-    """`label_group` of each name."""
-    return [label_group(name) for name in names]
+class NameTraits(NamedTuple):
+    """What each of some names has in common with others: its family, its `label_group`, and if it is a feature's."""
+
+    families: list[str]
+    groups: list[str]
+    are_features: list[bool]
+
+
+def name_traits(names: Sequence[str]) -> NameTraits:
+    """The traits of names, each beside the others."""
+    return NameTraits(families(names), [label_group(name) for name in names], [is_feature_name(name) for name in names])
 
 
 def goes_on(block: Sequence[str], others: Sequence[str]) -> bool:

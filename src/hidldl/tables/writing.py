@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -33,9 +33,9 @@ _FORMULA = re.compile(r"\s*[-=+@＝＋－＠].|[\t\r\n]", re.DOTALL)
 _PLAIN_NUMBER = re.compile(r"\s*[-+]?[\d.,]*\d[\d.,]*(?:[eE][-+]?\d+)?\s*%?\s*")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Targets:
-    """Where results go; "-" as output is standard output."""
+    """Where results go; "-" as output is standard output, and the output may be elsewhere, by a URL."""
 
     output: Path | None
     report: Path | None = None
@@ -45,44 +45,46 @@ class Targets:
     in_parts: bool = field(default=False, kw_only=True)
     """Whether the table came in several files, so that the output may do so too."""
 
-    def named(self) -> dict[str, Any]:
-        """The paths that are named, by what they are for."""
-        return {each.name: path for each in fields(self) if isinstance(path := getattr(self, each.name), Path)}
+    named: dict[str, Any] = field(init=False)
+    """The paths that are named, by what they are for."""
+    url: str | None = field(init=False)
+    """Where the output goes, if that is elsewhere."""
+    files: dict[str, Path] = field(init=False)
+    """All of them that are files, or folders here."""
+    folders: list[Path] = field(init=False)
+    """The output, if it is a folder of Parquet files: its name has no ending, and that is no slip."""
 
-    @property
-    def files(self) -> list[Path]:
-        """All of them that are files."""
-        return [path for path in self.named().values() if str(path) != "-" and url_of(path) is None]
-
-    @property
-    def url(self) -> str | None:
-        """Where the output goes, if that is elsewhere."""
-        return None if self.output is None else url_of(self.output)
-
-    @property
-    def folders(self) -> list[Path]:
-        """The output, if it is a folder of Parquet files: its name has no ending, and that is no slip."""
-        output = [path for path in self.files if path == self.output and not path.suffix]
-        return [path for path in output if self.in_parts or path.is_dir()]
+    def __post_init__(self) -> None:
+        names = ("output", "report", "model", "reannotate", "bad_rows")
+        self.named = {name: path for name in names if (path := getattr(self, name)) is not None}
+        self.url = None if self.output is None else url_of(self.output)
+        is_file = self.url is None and str(self.output) != "-"
+        self.files = {name: path for name, path in self.named.items() if name != "output" or is_file}
+        output = self.files.get("output")
+        in_parts = output is not None and not output.suffix and (self.in_parts or output.is_dir())
+        self.folders = [output] if output is not None and in_parts else []
 
     def check(self, *inputs: Path) -> None:
         """Refuse what cannot be written, before the work and not after it."""
         if self.output is None and not self.files:
             raise TableError("there is nothing to write", Remedy("output"))
+        if "-" in map(str, self.files.values()):
+            raise TableError("only the table can go to standard output; name files for the rest.")
         if self.url is not None:
             refuse_taken(self.url)
-        for table in (self.output, self.reannotate, self.bad_rows):
+        output = Path("part.parquet") if self.url is not None or self.folders else self.output
+        for table in (output, self.reannotate, self.bad_rows):
             if table is not None:
-                in_parts = table in self.folders or url_of(table) is not None
-                refuse_unusable_format(Path("part.parquet") if in_parts else table)
+                refuse_unusable_format(table)
         for path, suffixes in ((self.report, (".html", ".htm")), (self.model, (".npz", ".json"))):
             if path is not None and path.suffix not in suffixes:
                 raise TableError(f"{path.name} must end in {' or '.join(suffixes)}.")
-        refuse_unwritable(*self.files, folders=self.folders)
+        files = self.files.values()
+        refuse_unwritable(*files, folders=self.folders)
         if str(self.output) == "-" and sys.stdout is None:
             raise TableError("standard output is closed", Remedy("output"))
-        places = [path.resolve() for path in (*inputs, *self.files)]
-        for place in self.files:
+        places = [path.resolve() for path in (*inputs, *files)]
+        for place in files:
             if places.count(place.resolve()) > 1:
                 raise TableError(f"{place} is named twice; what is read and what is written need names of their own.")
         if self.report is not None:
@@ -313,9 +315,19 @@ def checked_targets(word: str, table: Path, *paths: Path | None, reads: tuple[Pa
     """Targets that can be written; the output is a file beside the table, with a word in its name, if none is named."""
     if paths[0] is None and str(table) != "-":
         paths = (beside(table, word), *paths[1:])
-    targets = Targets(*paths, in_parts=is_dataset(table))
+    output = paths[0]
+    # Only a name without an ending leaves open whether it is a folder.
+    in_parts = output is not None and not output.suffix and is_dataset(table)
+    targets = Targets(*paths, in_parts=in_parts)
     targets.check(table, *reads)
     return targets
+
+
+def list_beside(table: Path, word: str) -> Path | None:
+    """A name for a list of rows beside the table, a file also where the table is a folder; None if it is no path."""
+    if str(table) == "-" or url_of(table) is not None:
+        return None
+    return table.with_name(f"{table.name}.{word}.csv") if table.is_dir() else beside(table, word)
 
 
 def beside(path: Path, word: str) -> Path:

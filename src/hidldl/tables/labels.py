@@ -1,0 +1,302 @@
+"""Label cells: what marks a hidden one, whether they are shares, percentages or counts, and the shares, checked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from hidldl.arrays import BoolArray, FloatArray
+from hidldl.errors import Note, Remedy, TableError
+from hidldl.tables.columns import MISSING, Column
+from hidldl.tables.sources import quoted, quoted_list
+
+MARKS = ("auto", "empty", "zero", "unknown", "none")
+MOST_DECIMALS = 6
+"""Numbers with more decimals are as good as exact."""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What marks a hidden label: empty cells, zeros, numbers or words; an empty cell is never anything else.
+
+    Words are taken as empty cells when a table is read (`hidldl.tables.reading.Table.read_as_missing`), since a column
+    with other words is no column of numbers.
+    """
+
+    zeros: bool = False
+    numbers: tuple[float, ...] = ()
+    words: tuple[str, ...] = ()
+    unknown: bool = False
+    """Whether zeros may be true ones as well."""
+
+    @staticmethod
+    def words_in(given: str) -> tuple[str, ...]:
+        """The words in what the user says.
+
+        Examples
+        --------
+        >>> from hidldl.tables.labels import Marks
+        >>> Marks.words_in("empty,?,-9")
+        ('?',)
+        """
+        words = (part for part in _parts(given) if part not in MARKS and part not in MISSING)
+        return tuple(word for word in words if _number(word) is None)
+
+    @staticmethod
+    def numbers_in(given: str) -> tuple[float, ...]:
+        """The numbers in what the user says."""
+        return tuple(number for part in _parts(given) if (number := _number(part)) is not None)
+
+    @classmethod
+    def named_in(cls, given: str) -> "Marks":
+        """The words and numbers in what the user says, before anything is known about the columns."""
+        return cls(numbers=cls.numbers_in(given), words=cls.words_in(given))
+
+    @classmethod
+    def parse(cls, given: str, table: str, labels: Sequence[Column], can_tell: bool = False) -> tuple["Marks", str]:
+        """From what the user said, or from what the columns hold, with a sentence about it.
+
+        ``can_tell`` if the method tells hidden zeros from true ones.
+        """
+        has_gaps = any(column.n_missing for column in labels)
+        if given == "auto":
+            zeros = not has_gaps and any(column.n_zero for column in labels)
+            return cls(zeros=zeros, unknown=zeros and can_tell), _note_on_auto(
+                has_gaps, zeros, can_tell, _words(labels)
+            )
+        parts = _parts(given)
+        if "none" in parts and has_gaps:
+            gap = next(column.name for column in labels if column.n_missing)
+            raise TableError(
+                f"{table} has empty cells in label column {quoted(gap)}, which are hidden labels; fill them, or do not "
+                "say that none is hidden."
+            )
+        if "unknown" in parts and not can_tell:
+            raise TableError("this method cannot tell which zeros are hidden", Remedy("bayes"))
+        words = cls.words_in(given)
+        present = {word.casefold() for word in _words(labels)}
+        absent = [word for word in words if word.casefold() not in present]
+        if absent:
+            raise TableError(
+                f"the mark {quoted(absent[0])} must be auto, empty, zero, unknown, none or a number, or a word that "
+                f"stands in label columns of {table} beside numbers."
+            )
+        is_unknown = "unknown" in parts
+        note = "nobody knows which zeros are hidden, so each is weighed" if is_unknown else ""
+        marked = ",".join(part for part in parts if part != "unknown") if is_unknown else given
+        note = "; ".join(part for part in (f"hidden labels are marked by: {marked}" if marked else "", note) if part)
+        return cls("zero" in parts or is_unknown, cls.numbers_in(given), words, is_unknown), note
+
+    def __call__(self, cells: FloatArray) -> BoolArray:
+        """True where a label is observed."""
+        hidden = np.isnan(cells)
+        for value in (*((0.0,) if self.zeros else ()), *self.numbers):
+            hidden |= cells == value
+        return ~hidden
+
+    def doubts(self, cells: FloatArray) -> BoolArray:
+        """True where a zero may be hidden or true."""
+        return (cells == 0) & self.unknown
+
+
+def _parts(given: str) -> list[str]:
+    return [part.strip() for part in given.split(",")]
+
+
+def _number(part: str) -> float | None:
+    try:
+        number = float(part)
+    except ValueError:
+        return None
+    return number if np.isfinite(number) else None
+
+
+def _words(labels: Sequence[Column]) -> list[str]:
+    """The words that stand for empty cells."""
+    return sorted({word for column in labels for word in column.words})
+
+
+def _note_on_auto(has_gaps: bool, zeros: bool, can_tell: bool, words: Sequence[str]) -> str:
+    if has_gaps:
+        which = f"empty label cells and those with {quoted_list(words, 3)}" if words else "empty label cells"
+        return Note(f"{which} are hidden labels, zeros are true zeros", Remedy("hidden=empty,zero", "if they are not"))
+    if zeros and can_tell:
+        remedies = Remedy("hidden=none", "if all are true zeros"), Remedy("hidden=zero", "if all are hidden")
+        return Note("no label cell is empty, so nobody knows which zeros are hidden, and each is weighed", *remedies)
+    if zeros:
+        true_zeros = Remedy("hidden=none", "if they are true zeros")
+        return Note("no label cell is empty, so zeros are taken as hidden labels", true_zeros)
+    return "no label is hidden"
+
+
+def understand_labels(
+    hidden: str, normalise: bool, table: str, labels: Sequence[Column], first_rows: pd.DataFrame, can_tell: bool = False
+) -> tuple[Marks, bool, list[str]]:
+    """What marks a hidden label, whether rows are divided by their sums, and notes on both."""
+    marks, note = Marks.parse(hidden, table, labels, can_tell)
+    if normalise:
+        return marks, True, [note, "rows are divided by their sums"]
+    amounts, note_on_amounts = are_amounts(labels, first_rows, marks)
+    return marks, amounts, [note, *([note_on_amounts] if note_on_amounts else [])]
+
+
+def are_percentages(cells: FloatArray, marks: Marks) -> bool:
+    """Whether the label cells of some rows are percentages: their rows sum to 100."""
+    given = np.where(marks(cells), cells, 0)
+    sums = given.sum(axis=1)
+    sums = sums[sums > 0]
+    return bool(len(sums)) and bool(_sums_to(100, sums, count_decimals(given), cells.shape[1]).mean() > 0.98)
+
+
+def are_amounts(labels: Sequence[Column], first_rows: pd.DataFrame, marks: Marks) -> tuple[bool, str | None]:
+    """Whether rows are to be divided by sums other than 1, and a sentence about it: whole numbers are counts."""
+    cells = first_rows[[column.name for column in labels]].to_numpy(float)
+    given = np.where(marks(cells), cells, 0)
+    decimals = count_decimals(given)
+    sums = given.sum(axis=1)
+    sums = sums[sums > 0]
+    if not len(sums) or _sums_to(1, sums, decimals or MOST_DECIMALS, len(labels)).mean() > 0.5:
+        return False, _note_on_rounding(sums, decimals, len(labels))
+    if are_percentages(cells, marks):
+        return True, "labels are percentages and are divided by 100"
+    if all(column.whole for column in labels):
+        return True, "labels are whole numbers: taken as counts, each row divided by its sum"
+    return False, None
+
+
+def _note_on_rounding(sums: FloatArray, decimals: int, n_labels: int) -> str | None:
+    sums = sums[_sums_to(1, sums, decimals or MOST_DECIMALS, n_labels)]
+    if not len(sums) or np.abs(sums - 1).max() < tolerance(MOST_DECIMALS, 1):
+        return None
+    low, high = sums.min(), sums.max()
+    return f"rows sum to {low:.6g} to {high:.6g} by rounding to {decimals} decimals, and are divided by their sums"
+
+
+def tolerance(decimals: int, n_labels: int) -> float:
+    """How far rounding may take the sum of a row from the whole: half a unit of the last decimal for each label.
+
+    Examples
+    --------
+    >>> from hidldl.tables.labels import tolerance
+    >>> tolerance(2, 4)
+    0.02
+    """
+    return n_labels * 0.5 * 10.0**-decimals
+
+
+def count_decimals(numbers: FloatArray, at_least: int = 0) -> int:
+    """The decimals of the number that has most, `MOST_DECIMALS` at most."""
+    left = numbers
+    for decimals in range(at_least, MOST_DECIMALS):
+        left = left[np.abs(left - np.round(left, decimals)) > 1e-9]
+        if not len(left):
+            return decimals
+    return MOST_DECIMALS
+
+
+def _sums_to(whole: float, sums: FloatArray, decimals: int, n_labels: int) -> BoolArray:
+    # Computing a sum of binary numbers errs too, far less than any rounding.
+    return np.asarray(np.abs(sums - whole) <= tolerance(decimals, n_labels) + 1e-9 * whole)
+
+
+class LabelCells(NamedTuple):
+    """What the label cells of some rows say."""
+
+    shares: FloatArray
+    """0 where hidden; each row sums to 1, or to 0 without any label."""
+    observed: BoolArray
+    totals: FloatArray
+    """The sum of each row's cells."""
+    doubts: BoolArray | None
+    """Which zeros may be hidden or true; None if nobody doubts them."""
+
+
+@dataclass
+class Shares:
+    """The shares in the label columns of a table, checked chunk by chunk."""
+
+    table: str
+    labels: tuple[str, ...]
+    marks: Marks
+    normalise: bool
+    seen: BoolArray | bool = False
+    """Which labels have been observed so far."""
+    decimals: int = 0
+    """The most decimals so far: how far rounding may take sums."""
+    guessed: bool = False
+    """Whether nobody named the labels."""
+
+    def __call__(self, rows: pd.DataFrame) -> tuple[FloatArray, BoolArray]:
+        """Shares (0 where hidden) that sum to 1, or to 0 in rows without any label, and which are observed."""
+        return self.read(rows)[:2]
+
+    def read(self, rows: pd.DataFrame, *, is_whole_table: bool = False) -> LabelCells:
+        """All that label cells say; of a whole table, every label must be observed somewhere."""
+        given, observed = self._cells(rows)
+        faults = self._faults(given, observed, rows.index)
+        if len(faults):
+            raise TableError(
+                f"row {faults.index[0]} of {self.table}: {faults.iloc[0]}", *self._remedies(faults.iloc[0])
+            )
+        self.seen = self.seen | np.asarray(observed.any(axis=0))
+        if is_whole_table:
+            self.refuse_unseen()
+        sums = given.sum(axis=1, keepdims=True)
+        shares = np.divide(given, sums, out=np.zeros_like(given), where=sums > 0)
+        return LabelCells(shares, observed, sums[:, 0], self._doubts(rows))
+
+    def _doubts(self, rows: pd.DataFrame) -> BoolArray | None:
+        if not self.marks.unknown:
+            return None
+        return self.marks.doubts(rows.reindex(columns=list(self.labels)).to_numpy(float))
+
+    def _remedies(self, fault: str) -> list[Remedy]:
+        """What helps; that cells are amounts is a thought for users who named the labels, not for a wrong guess."""
+        if "sum to" not in fault:
+            return [Remedy("skip")]
+        amounts = Remedy("normalise", "if its cells are counts or amounts")
+        return [Remedy("labels", "if the guess is wrong") if self.guessed else amounts, Remedy("skip")]
+
+    def faults(self, rows: pd.DataFrame) -> "pd.Series[str]":
+        """What is wrong with the labels of rows, by the number of the row; rows without a fault are not in it."""
+        return self._faults(*self._cells(rows), rows.index)
+
+    def _cells(self, rows: pd.DataFrame) -> tuple[FloatArray, BoolArray]:
+        # A table to predict may lack label columns: they are hidden.
+        cells = rows.reindex(columns=list(self.labels)).to_numpy(float)
+        observed = self.marks(cells)
+        return np.where(observed, cells, 0), observed
+
+    def _faults(self, given: FloatArray, observed: BoolArray, index: Any) -> "pd.Series[str]":
+        sums, labelled = given.sum(axis=1), np.asarray(observed.any(axis=1))
+        faults = pd.Series("", index=index, dtype=object)
+        if not self.normalise:
+            self.decimals = count_decimals(given, self.decimals)
+            # Whole numbers are not shares that were rounded, so their sums are exact.
+            wrong = labelled & ~_sums_to(1, sums, self.decimals or MOST_DECIMALS, len(self.labels))
+            faults[wrong] = (
+                pd.Series(sums[wrong]).map("its labels sum to {:.6g}, not to 1; correct it".format).to_numpy()
+            )
+        faults[labelled & (sums <= 0)] = "it has labels but none above 0; give it one, or empty its label cells"
+        negative = np.asarray((given < 0).any(axis=1))
+        where = (given[negative] < 0).argmax(axis=1)
+        words = [
+            f"{value:g} in label column {quoted(self.labels[j])} is negative; shares and counts are 0 or more"
+            for value, j in zip(given[negative, where], where, strict=True)
+        ]
+        faults[negative] = np.array(words, dtype=object)
+        return faults[faults != ""]
+
+    def refuse_unseen(self) -> None:
+        """After all rows: a label that is nowhere observed cannot be recovered."""
+        unseen = ~np.broadcast_to(self.seen, len(self.labels))
+        if unseen.any():
+            label = self.labels[int(unseen.argmax())]
+            raise TableError(
+                f"label column {quoted(label)} of {self.table} is hidden in every row, so nothing says how much of it "
+                "there is",
+                Remedy("drop label"),
+                Remedy("hidden=none", "if its zeros are true ones"),
+            )
