@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 
 from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.parallel import BLOCK_ROWS, Mapper, for_each, row_blocks
-from hidldl.recovery import lowrank
+from hidldl.recovery import lowrank, widerows
 from hidldl.recovery.hidingcurve import HidingCurve
 from hidldl.recovery.kernelmean import Ridge
 from hidldl.recovery.logisticnormal import draw_log_shares, find_modes
@@ -300,7 +300,8 @@ def draw_rows(
         else:
             eigenvalues, vectors = np.linalg.eigh(S)
             prior_draws = (vectors * np.sqrt(np.maximum(eigenvalues, 0))) @ normals
-            draw_log_shares(S, *kind, prior_draws, noise, first, last, out)
+            draw = widerows.draw_log_shares if len(S) >= widerows.WIDE_LABELS else draw_log_shares
+            draw(S, *kind, prior_draws, noise, first, last, out)
         kinds += last[:, None] <= np.arange(n_draws)
         first = last
     counts = np.maximum(np.diff(ends, axis=1, prepend=0), 1)
@@ -369,6 +370,8 @@ def _find_modes(
     factors = estimates.factors[k]
     if factors is not None:
         lowrank.find_modes(factors, *arguments)
+    elif rows.mean.shape[1] >= widerows.WIDE_LABELS:
+        widerows.find_modes(estimates.covariances[k], *arguments)
     else:
         find_modes(estimates.covariances[k], *arguments)
 
