@@ -240,7 +240,9 @@ class Rounds:
 
     def sums(self, estimates: Estimates) -> Sums:
         """The E step."""
-        parts = self.mapper(lambda block: self._pass(estimates, block), work_blocks(*self.shares.shape))
+        n_rows, n_labels = self.shares.shape
+        blocks = work_blocks(n_rows, n_labels, 1 if estimates.curve is None else MASK_DRAWS)
+        parts = self.mapper(lambda block: self._pass(estimates, block), blocks)
         return reduce(lambda sums, part: Sums(*map(add, sums, part)), parts)
 
     def _pass(self, estimates: Estimates, block: slice) -> Sums:

@@ -126,9 +126,15 @@ class HeldOutGame:
         """Each playing row's mean loss over the masks."""
         if choice not in self._losses:
             total, times = np.zeros(len(self.shares)), np.sum(self.judged, axis=0)
-            for model, fold in self._models(choice, mapper):
-                for rows, observed, at in self._rehidden(model, fold, choice, self.masks):
-                    total[at] += self._judge(mean_rows(model, rows, self.draws), at, observed)
+
+            def recover(fitted: tuple[LatentModel, int]) -> list[tuple[FloatArray, IntArray, BoolArray]]:
+                model, fold = fitted
+                parts = self._rehidden(model, fold, choice, self.masks)
+                return [(mean_rows(model, rows, self.draws), at, observed) for rows, observed, at in parts]
+
+            for recovered in mapper(recover, self._models(choice, mapper)):
+                for D, at, observed in recovered:
+                    total[at] += self._judge(D, at, observed)
             self._losses[choice] = (self.play_weights * total / np.maximum(times, 1))[self.in_play]
             played = [kept for kept in self._simple if kept in self._losses]
             lowest = sorted(played, key=lambda kept: self._losses[kept].mean())[:FITS_OF_MANY]

@@ -27,8 +27,8 @@ LOOSE, TIGHT = 1e-3, 1e-9
 """How little a row's loss must fall for Newton's method to stop: during the rounds, and at the end."""
 BLOCK_WORK, FEWEST_IN_BLOCK = 2**26, 32
 """Rows times labels³ of a block, and its fewest rows: with many labels, a few rows are enough work for a thread."""
-BLOCK_ROWS_OF_MANY = 512
-"""Rows of a block where labels are so many that their covariance has factors."""
+BLOCK_ROWS_OF_MANY, BLOCK_DRAWN = 512, 2**22
+"""Rows of a block where labels are so many that their covariance has factors, and most shares that are drawn there."""
 SHARE_OF_OVERALL = 0.1
 """How far a row's kinds follow all rows, whatever its features say: a regression is no proof that a kind is absent."""
 RARE = 1e-3
@@ -309,10 +309,10 @@ def draw_rows(
     return out, weights / weights.sum(axis=1, keepdims=True), kinds
 
 
-def work_blocks(n_rows: int, n_labels: int) -> list[slice]:
-    """Blocks of rows that are enough work for a thread, and not more."""
+def work_blocks(n_rows: int, n_labels: int, n_draws: int = 1) -> list[slice]:
+    """Blocks of rows that are enough work for a thread, and not more; fewer rows if many draws of each are taken."""
     if n_labels >= lowrank.FACTOR_LABELS:
-        return row_blocks(n_rows, BLOCK_ROWS_OF_MANY)
+        return row_blocks(n_rows, max(min(BLOCK_ROWS_OF_MANY, BLOCK_DRAWN // (n_labels * n_draws)), 1))
     return row_blocks(n_rows, int(np.clip(BLOCK_WORK // n_labels**3, FEWEST_IN_BLOCK, BLOCK_ROWS)))
 
 
