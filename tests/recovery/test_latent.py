@@ -294,3 +294,8 @@ def test_blocks_are_smaller_the_more_labels_there_are(n_labels, size):
     blocks = work_blocks(2000, n_labels)
     assert [block.start for block in blocks] == list(range(0, 2000, size))
     assert blocks[-1].stop == 2000
+
+
+@pytest.mark.parametrize(("n_labels", "size"), [(20, 1024), (64, 256), (128, 512), (1000, 65), (10**6, 1)])
+def test_blocks_are_smaller_where_draws_would_fill_the_memory(n_labels, size):
+    assert work_blocks(2000, n_labels, 64)[0].stop == size

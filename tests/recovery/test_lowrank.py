@@ -9,7 +9,7 @@ from hidldl import BayesHidLDL, hide_labels, load_model, save_model
 from hidldl.recovery import fitting, logisticnormal, lowrank
 from hidldl.recovery.fitting import fit_latent_model
 from hidldl.recovery.latent import Estimates, Parameters, Rows, draw_rows
-from hidldl.recovery.lowrank import FACTOR_LABELS, Factors
+from hidldl.recovery.lowrank import FACTOR_LABELS, FIRST_FACTORS, Factors
 
 M = FACTOR_LABELS
 GIVEN = {"nu": 1e4, "ridge": 1.0, "width": 1.0, "standardize": True, "prior_rows": 1.0, "ordered": True}
@@ -130,6 +130,21 @@ def test_the_result_does_not_depend_on_threads(n_components, monkeypatch):
         together = fit_latent_model(X, D_obs, observed, parameters, max_iter=4, tol=1e-3, mapper=pool.map)
     assert np.array_equal(alone.rows.mean, together.rows.mean)
     assert np.array_equal(alone.model.estimates.covariances, together.model.estimates.covariances)
+
+
+@pytest.mark.parametrize("rank", [2, 2 * FIRST_FACTORS])
+def test_em_finds_as_many_factors_as_there_are(rank):
+    """The start has eight factors at most, and noise among them."""
+    rng = np.random.default_rng(0)
+    root = np.linalg.qr(rng.normal(size=(M, rank)))[0] * np.sqrt(M)
+    D = softmax(rng.standard_normal((400, rank)) @ root.T + 0.1 * rng.standard_normal((400, M)), axis=1)
+    D_obs, observed = hide_labels(D, 0.5, random_state=0)
+    fit = fit_latent_model(np.zeros((400, 0)), D_obs, observed, Parameters(1e5, 1.0, 1.0), max_iter=30, tol=3e-3)
+    factors = fit.model.estimates.factors[0]
+    eigenvalues = np.sort(factors.eigenvalues)[::-1]
+    assert rank <= factors.n_factors < 32
+    assert (eigenvalues[:rank] > 50 * factors.rest).all()
+    assert (eigenvalues[rank:] < 10 * factors.rest).all()
 
 
 def test_a_table_with_many_labels_tunes_itself_in_seconds():

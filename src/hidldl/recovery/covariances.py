@@ -39,7 +39,7 @@ def sums_over_pairs(shares: FloatArray, observed: BoolArray, nu: float) -> Float
     mask = xp.where(observed, xp.ones_like(shares), 0)
     logs = mask * xp.log(shares + 0.5 / nu)
     sums = xp.stack([mask.T @ mask, logs.T @ mask, (logs**2).T @ mask, logs.T @ logs])
-    return np.asarray(sums.tolist())
+    return sums if xp is np else np.asarray(sums.tolist())
 
 
 def shrunk(S: FloatArray, n_rows: int, prior_rows: float, ordered: bool) -> FloatArray:

@@ -19,7 +19,7 @@ from hidldl.parallel import Mapper, one_thread, row_blocks
 from hidldl.recovery.covariances import centred, moments_of_log_ratios, positive, shrunk, sums_over_pairs
 from hidldl.recovery.kernelmean import Ridge
 from hidldl.recovery.latent import LOOSE, Estimates, LatentModel, Parameters, Rows, draw_rows, modes, work_blocks
-from hidldl.recovery.lowrank import FACTOR_LABELS, Factors
+from hidldl.recovery.lowrank import FACTOR_LABELS, FIRST_FACTORS, SETTLING, Factors
 from hidldl.recovery.posterior import Draws
 from hidldl.recovery.scatter import scattered_rows
 
@@ -178,7 +178,7 @@ class Rounds:
         """One kind, from pairs of labels that are observed together."""
         n_labels = self.shares.shape[1]
         intercept, S = moments_of_log_ratios(self._over_pairs(), self.parameters.nu)
-        part = S if n_labels < FACTOR_LABELS else Factors.nearest(S)
+        part = S if n_labels < FACTOR_LABELS else Factors.nearest(S, most=FIRST_FACTORS)
         coef = np.zeros((len(self.regression.center), n_labels + 1))
         return Estimates.around([part], np.zeros((1, n_labels)), np.append(intercept, 1.0), coef)
 
@@ -240,7 +240,9 @@ class Rounds:
 
     def sums(self, estimates: Estimates) -> Sums:
         """The E step."""
-        parts = self.mapper(lambda block: self._pass(estimates, block), work_blocks(*self.shares.shape))
+        n_rows, n_labels = self.shares.shape
+        blocks = work_blocks(n_rows, n_labels, 1 if estimates.curve is None else MASK_DRAWS)
+        parts = self.mapper(lambda block: self._pass(estimates, block), blocks)
         return reduce(lambda sums, part: Sums(*map(add, sums, part)), parts)
 
     def _pass(self, estimates: Estimates, block: slice) -> Sums:
@@ -281,7 +283,8 @@ class Rounds:
         prior = (n_rows, self.parameters.prior_rows, self.parameters.ordered)
         if n_labels < FACTOR_LABELS:
             return shrunk(S, *prior)
-        return Factors.shrunk(S, *prior, fewest=0 if before is None else before.n_factors)
+        fewest = 0 if before is None or len(self.evidence) <= SETTLING else before.n_factors
+        return Factors.shrunk(S, *prior, fewest)
 
     def change(self, before: Estimates, after: Estimates) -> float:
         """The larger of the changes of S and of the means, over all kinds, relative to the spread of log-shares."""

@@ -39,6 +39,8 @@ WORK = 1_000_000
 ROWS_OF_MANY, CELLS = (500, 1000), 70_000
 """The same with many labels, of which each tells something: as many rows as have about so many cells."""
 FOLDS_OF_MANY, DRAWS_OF_MANY, ROUNDS_OF_MANY = 2, 32, 15
+FITS_OF_MANY = 4
+"""Choices of one kind whose fits are kept, those with the lowest losses: more kinds start from one of them."""
 MOST_KERNELS = 3
 """Kernels whose components are kept: a search returns to few."""
 NEGLIGIBLE = 0.01
@@ -72,7 +74,7 @@ class HeldOutGame:
         rng: np.random.Generator,
     ) -> None:
         n_rows, n_labels = shares.shape
-        is_many = n_labels >= VERY_MANY_LABELS
+        self.is_many = is_many = n_labels >= VERY_MANY_LABELS
         self.n_folds = FOLDS_OF_MANY if is_many else N_FOLDS
         most = int(np.clip(CELLS // n_labels, *ROWS_OF_MANY) if is_many else np.clip(WORK // n_labels**2, *ROWS))
         self.players = players = some_rows(rng, n_rows, most)
@@ -128,10 +130,19 @@ class HeldOutGame:
         """Each playing row's mean loss over the masks."""
         if choice not in self._losses:
             total, times = np.zeros(len(self.shares)), np.sum(self.judged, axis=0)
-            for model, fold in self._models(choice, mapper):
-                for rows, observed, at in self._rehidden(model, fold, choice, self.masks):
-                    total[at] += self._judge(mean_rows(model, rows, self.draws), at, observed)
+
+            def recover(fitted: tuple[LatentModel, int]) -> list[tuple[FloatArray, IntArray, BoolArray]]:
+                model, fold = fitted
+                parts = self._rehidden(model, fold, choice, self.masks)
+                return [(mean_rows(model, rows, self.draws), at, observed) for rows, observed, at in parts]
+
+            for recovered in mapper(recover, self._models(choice, mapper)):
+                for D, at, observed in recovered:
+                    total[at] += self._judge(D, at, observed)
             self._losses[choice] = (self.play_weights * total / np.maximum(times, 1))[self.in_play]
+            played = [kept for kept in self._simple if kept in self._losses]
+            lowest = sorted(played, key=lambda kept: self._losses[kept].mean())[:FITS_OF_MANY]
+            self._simple = {kept: self._simple[kept] for kept in lowest}
             self.on_played(len(self._losses))
         return self._losses[choice]
 
@@ -213,7 +224,7 @@ class HeldOutGame:
 
         fits = list(mapper(fit, range(self.n_folds)))
         if choice == one_kind:
-            self._simple = {choice: fits}
+            self._simple = self._simple | {choice: fits} if self.is_many else {choice: fits}
         for fold, fitted in enumerate(fits):
             yield fitted.model, fold
 

@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 
 from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.parallel import BLOCK_ROWS, Mapper, for_each, row_blocks
-from hidldl.recovery import lowrank
+from hidldl.recovery import lowrank, widerows
 from hidldl.recovery.hidingcurve import HidingCurve
 from hidldl.recovery.kernelmean import Ridge
 from hidldl.recovery.logisticnormal import draw_log_shares, find_modes
@@ -27,8 +27,8 @@ LOOSE, TIGHT = 1e-3, 1e-9
 """How little a row's loss must fall for Newton's method to stop: during the rounds, and at the end."""
 BLOCK_WORK, FEWEST_IN_BLOCK = 2**26, 32
 """Rows times labels³ of a block, and its fewest rows: with many labels, a few rows are enough work for a thread."""
-BLOCK_ROWS_OF_MANY = 512
-"""Rows of a block where labels are so many that their covariance has factors."""
+BLOCK_ROWS_OF_MANY, BLOCK_DRAWN = 512, 2**22
+"""Rows of a block where labels are so many that their covariance has factors, and most shares that are drawn there."""
 SHARE_OF_OVERALL = 0.1
 """How far a row's kinds follow all rows, whatever its features say: a regression is no proof that a kind is absent."""
 RARE = 1e-3
@@ -306,7 +306,8 @@ def draw_rows(
         else:
             eigenvalues, vectors = np.linalg.eigh(S)
             prior_draws = (vectors * np.sqrt(np.maximum(eigenvalues, 0))) @ normals
-            draw_log_shares(S, *kind, prior_draws, noise, first, last, out)
+            draw = widerows.draw_log_shares if len(S) >= widerows.WIDE_LABELS else draw_log_shares
+            draw(S, *kind, prior_draws, noise, first, last, out)
         kinds += last[:, None] <= np.arange(n_draws)
         first = last
     counts = np.maximum(np.diff(ends, axis=1, prepend=0), 1)
@@ -314,10 +315,10 @@ def draw_rows(
     return out, weights / weights.sum(axis=1, keepdims=True), kinds
 
 
-def work_blocks(n_rows: int, n_labels: int) -> list[slice]:
-    """Blocks of rows that are enough work for a thread, and not more."""
+def work_blocks(n_rows: int, n_labels: int, n_draws: int = 1) -> list[slice]:
+    """Blocks of rows that are enough work for a thread, and not more; fewer rows if many draws of each are taken."""
     if n_labels >= lowrank.FACTOR_LABELS:
-        return row_blocks(n_rows, BLOCK_ROWS_OF_MANY)
+        return row_blocks(n_rows, max(min(BLOCK_ROWS_OF_MANY, BLOCK_DRAWN // (n_labels * n_draws)), 1))
     return row_blocks(n_rows, int(np.clip(BLOCK_WORK // n_labels**3, FEWEST_IN_BLOCK, BLOCK_ROWS)))
 
 
@@ -375,6 +376,8 @@ def _find_modes(
     factors = estimates.factors[k]
     if factors is not None:
         lowrank.find_modes(factors, *arguments)
+    elif rows.mean.shape[1] >= widerows.WIDE_LABELS:
+        widerows.find_modes(estimates.covariances[k], *arguments)
     else:
         find_modes(estimates.covariances[k], *arguments)
 

@@ -15,20 +15,24 @@ import numpy as np
 
 from hidldl.arrays import FloatArray
 from hidldl.compiling import compiled
-from hidldl.parallel import row_blocks
 from hidldl.recovery.covariances import bounded, centred, mean_by_distance
 from hidldl.recovery.logisticnormal import loss_at, move, solve, solve_all, vectors
+from hidldl.recovery.widerows import from_shares
 
 FACTOR_LABELS = 128
 """From so many labels on, a covariance is of low rank but for a constant; with fewer, the whole one is affordable."""
 BULK = 1.0
 """Eigenvalues are kept if they exceed the median by so many times the distance from the smallest one to it."""
 MOST_FACTORS = 32
+FIRST_FACTORS = 8
+"""Most factors at the start of EM, whose eigenvalues are mostly noise; EM finds directions that are missing."""
+SETTLING = 3
+"""Rounds of EM in which the number of factors may fall."""
 SMALLEST_REST = 1e-8
 EQUAL = 1e-9
 """Eigenvalues that differ by less, relative to the largest, are the same."""
-STACKED = 2**21
-"""Entries of the vectors that are gathered before their products are added to the slope."""
+BLOCK_LABELS = 128
+"""Labels whose products with all labels before them are computed at once."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class Factors:
         return cls(np.ascontiguousarray(vectors[:, 1 + n_rest :]), eigenvalues[1 + n_rest :], rest)
 
     @classmethod
-    def nearest(cls, S: FloatArray, smallest: float = 0.0, fewest: int = 0) -> "Factors":
+    def nearest(cls, S: FloatArray, smallest: float = 0.0, fewest: int = 0, most: int = MOST_FACTORS) -> "Factors":
         """The large eigenvalues of a centred covariance, and the mean of the others, which is at least ``smallest``.
 
         ``fewest`` factors are kept at least: with a number that goes up and down, EM would not come to rest.
@@ -64,7 +68,7 @@ class Factors:
         total, middle = float(eigenvalues.sum()), float(np.median(eigenvalues))
         edge = middle + BULK * (middle - eigenvalues[1]) + EQUAL * eigenvalues[-1]
         n_large = int((eigenvalues > edge).sum())
-        kept = slice(n_labels - min(max(n_large, fewest), most_factors(n_labels)), None)
+        kept = slice(n_labels - min(max(n_large, fewest), most_factors(n_labels), most), None)
         # The direction of 1 has the eigenvalue 0, wherever that is among the others.
         rest = (total - eigenvalues[kept].sum()) / (kept.start - 1)
         rest = max(rest, smallest, SMALLEST_REST * total / n_labels, 1e-300)
@@ -132,29 +136,18 @@ def find_modes(
     evidence: FloatArray,
 ) -> None:
     """As ``logisticnormal.find_modes``."""
-    n_labels, n_factors = factors.loadings.shape
-    for block in row_blocks(len(mean), max(STACKED // (n_labels * (n_factors + 2)), 1)):
-        rows = (mean[block], scale[block], shares[block], presence[block], nu[block])
-        needs_slope = bool((importance[block] > 0).any())
-        stacked = np.zeros((len(rows[0]) if needs_slope else 0, n_factors + 2, n_labels))
-        diagonal = np.zeros(n_labels)
-        how = (max_newton, tol, importance[block])
-        _find_modes(factors.loadings, factors.rest, *rows, *how, weights[block], stacked, diagonal, evidence[block])
-        if needs_slope:
-            flat = stacked.reshape(-1, n_labels)
-            slope += flat.T @ flat
-            slope[range(n_labels), range(n_labels)] -= diagonal
+    rows = (mean, scale, shares, presence, nu)
+    _find_modes(factors.loadings, factors.rest, *rows, max_newton, tol, importance, weights, slope, evidence)
 
 
 @compiled
 def _find_modes(  # type: ignore[no-untyped-def]
-    U, rest, mean, scale, shares, presence, nu, max_newton, tol, importance, weights, stacked, diagonal, evidence
+    U, rest, mean, scale, shares, presence, nu, max_newton, tol, importance, weights, slope, evidence
 ):
-    """Modes and evidence of rows; ``stacked`` gets the vectors whose products are the slope but for its diagonal."""
     n_labels, n_factors = U.shape
     labels = np.empty(n_labels, np.int64)
     own, M, x, _ = _work(n_labels, n_factors)
-    scaled, rows = np.empty((n_labels, n_factors)), np.empty((n_factors, n_labels))
+    scaled, stacked = np.empty((n_labels, n_factors)), np.empty((n_factors + 2) * n_labels)
     d, center, a, f, p = vectors(n_labels)
     e, q, new_a, new_f, vector = vectors(n_labels)
     for i in range(len(mean)):
@@ -164,29 +157,44 @@ def _find_modes(  # type: ignore[no-untyped-def]
         if o == 0:
             continue
         t = scale[i]
+        # As in ``widerows``: a step from the shares, or a = 0 where that is better.
+        if max_newton > 0:
+            from_shares(center, d, a, nu[i], f, p, o)
+            _, total = _curve(own, rest, t, nu[i], p, scaled, M, x, e, q, o)
+            _newton(own, rest, t, nu[i], M, x, e, q, total, f, p, d, new_a, vector, o)
+            a[:o] = new_a[:o]
         _shift(own, rest, t, a, x, f, o)
         loss = loss_at(center, f, a, d, nu[i], p, o)
-        # The last round's a, under this round's S, can be worse than a = 0.
         new_a[:o] = 0
         new_f[:o] = 0
-        if loss_at(center, new_f, new_a, d, nu[i], vector, o) <= loss:
+        if not loss < loss_at(center, new_f, new_a, d, nu[i], vector, o):
             a[:o] = 0
             f[:o] = 0
             loss = loss_at(center, f, a, d, nu[i], p, o)
-        log_determinant, total = _curve(own, rest, t, nu[i], p, scaled, M, x, e, q, o)
+        log_determinant, total = 0.0, 1.0
+        if max_newton == 0:
+            log_determinant, total = _curve(own, rest, t, nu[i], p, scaled, M, x, e, q, o)
         for _ in range(max_newton):
+            log_determinant, total = _curve(own, rest, t, nu[i], p, scaled, M, x, e, q, o)
             _newton(own, rest, t, nu[i], M, x, e, q, total, f, p, d, new_a, vector, o)
             _shift(own, rest, t, new_a, x, new_f, o)
             before = loss
             loss = move(center, a, f, new_a, new_f, d, nu[i], p, loss, o)
-            log_determinant, total = _curve(own, rest, t, nu[i], p, scaled, M, x, e, q, o)
+            # So small a step hardly changes the curvature, which is not computed once more.
             if before - loss < tol:
                 break
         evidence[i] = -loss - log_determinant
         for u in range(o):
             weights[i, labels[u]] = a[u]
         if importance[i] > 0:
-            _stack(own, M, t, importance[i] * t, a, e, q, total, rows, labels, stacked[i], diagonal, o)
+            rows = stacked[: (n_factors + 2) * o].reshape(n_factors + 2, o)
+            _stack(own, M, t, importance[i] * t, a, e, q, total, rows, o)
+            _add_products(rows, slope, labels)
+            for u in range(o):
+                slope[labels[u], labels[u]] -= importance[i] * t * e[u]
+    for u in range(n_labels):
+        for v in range(u):
+            slope[v, u] = slope[u, v]
 
 
 @compiled
@@ -354,20 +362,32 @@ def _pull(own, t, e, q, total, inner, pulls, o):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _stack(own, M, t, weight, a, e, q, total, rows, labels, stacked, diagonal, o):  # type: ignore[no-untyped-def]
+def _stack(own, M, t, weight, a, e, q, total, rows, o):  # type: ignore[no-untyped-def]
     """Vectors whose products sum to weight * (a a' - A) but for its diagonal part, weight * E."""
     n_factors, root = own.shape[1], np.sqrt(weight)
     # L⁻¹ (sqrt(t) E U)', a factor at a time for all labels, so that loops become vector instructions.
     for k in range(n_factors):
         for u in range(o):
-            rows[k, u] = np.sqrt(t) * e[u] * own[u, k]
+            rows[k, u] = root * np.sqrt(t) * e[u] * own[u, k]
         for j in range(k):
             for u in range(o):
                 rows[k, u] -= M[k, j] * rows[j, u]
         for u in range(o):
             rows[k, u] /= M[k, k]
-            stacked[k, labels[u]] = root * rows[k, u]
     for u in range(o):
-        diagonal[labels[u]] += weight * e[u]
-        stacked[n_factors, labels[u]] = root * a[u]
-        stacked[n_factors + 1, labels[u]] = root * q[u] / np.sqrt(total)
+        rows[n_factors, u] = root * a[u]
+        rows[n_factors + 1, u] = root * q[u] / np.sqrt(total)
+
+
+@compiled
+def _add_products(rows, slope, labels):  # type: ignore[no-untyped-def]
+    """Adds the products of rows, of observed labels only, to the lower triangle of the slope."""
+    o = rows.shape[1]
+    for start in range(0, o, BLOCK_LABELS):
+        end = min(start + BLOCK_LABELS, o)
+        # The rest of the triangle's square is computed for nothing, so blocks are narrow.
+        products = np.dot(rows[:, start:end].T.copy(), rows[:, :end].copy())
+        for u in range(start, end):
+            target, source = slope[labels[u]], products[u - start]
+            for v in range(u + 1):
+                target[labels[v]] += source[v]
