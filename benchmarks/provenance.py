@@ -13,12 +13,12 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 
 
 def provenance(packages: Sequence[str] = PACKAGES, machine: str = "") -> str:
-    """Commit, date, versions and machine of this run."""
-    commit = _git("rev-parse", "--short", "HEAD") or "unknown"
+    """Commit, date, versions and machine of this run. In a copy without history, HIDLDL_COMMIT names the commit."""
+    named = os.environ.get("HIDLDL_COMMIT")
+    commit = named or _git("rev-parse", "--short", "HEAD") or "unknown"
     # Figures of code that nobody can check out again must not pass for those of a commit.
-    changed = (
-        " with changes" if _git("status", "--porcelain", "--untracked-files=no", "--", "src", "benchmarks") else ""
-    )
+    is_changed = not named and _git("status", "--porcelain", "--untracked-files=no", "--", "src", "benchmarks")
+    changed = " with changes" if is_changed else ""
     versions = ", ".join(f"{package} {version(package)}" for package in packages)
     return (
         f"Measured at commit {commit}{changed} on {datetime.now(UTC):%Y-%m-%d}: Python {platform.python_version()}, "
