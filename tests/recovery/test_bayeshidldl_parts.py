@@ -153,18 +153,24 @@ def test_intervals_hold_what_they_promise_where_small_shares_are_hidden(problem)
 
 
 class TestVotes:
-    def test_equal_votes_change_nothing(self, coarse):
-        X, _, D_obs, observed = coarse
+    def test_equal_votes_change_nothing(self, problem):
+        X, _, D_obs, observed = problem
+        votes = np.full(len(X), 8)
         plain, voted = bayes(nu=16.0).fit(X, D_obs, observed), bayes(nu=16.0)
-        voted.fit(X, D_obs, observed, votes=np.full(250, 8))
+        voted.fit(X, D_obs, observed, votes=votes)
         assert np.array_equal(voted.distributions_, plain.distributions_)
+        assert np.array_equal(voted.predict(X, D_obs, observed, votes=votes), plain.predict(X, D_obs, observed))
         assert np.array_equal(
-            voted.predict(X, D_obs, observed, votes=np.full(250, 8)), plain.predict(X, D_obs, observed)
-        )
-        assert np.array_equal(
-            voted.sample(2, 0, X=X, D_obs=D_obs, observed=observed, votes=np.full(250, 8)),
+            voted.sample(2, 0, X=X, D_obs=D_obs, observed=observed, votes=votes),
             plain.sample(2, 0, X=X, D_obs=D_obs, observed=observed),
         )
+
+    def test_votes_that_are_given_are_not_counted_again(self, coarse):
+        X, _, D_obs, observed = coarse
+        counted, given = bayes(nu=16.0).fit(X, D_obs, observed), bayes(nu=16.0)
+        given.fit(X, D_obs, observed, votes=np.full(250, 8))
+        assert (counted.distributions_[~observed] == 0).any()
+        assert (given.distributions_[~observed] > 0).all()
 
     def test_only_proportions_of_votes_count(self, coarse):
         X, _, D_obs, observed = coarse

@@ -6,6 +6,7 @@ from scipy.special import softmax
 
 from hidldl import hide_labels, make_distributions
 from hidldl.recovery.heldout import HeldOutGame
+from hidldl.recovery.kernelmean import Ridge
 from hidldl.recovery.posterior import Draws, mean_rows, weighted_shares
 from hidldl.recovery.search import AXES, LEARNS_NOTHING, STRONG_PRIORS, VERY_MANY_LABELS, Choice, search, search_shape
 from hidldl.selection import judge, renormalised
@@ -220,3 +221,13 @@ def test_a_new_rows_prior_is_wider_by_the_uncertainty_of_its_mean(game):
     near_scale, far_scale = (model.prior(rows, *labels_of(rows)).scale for rows in (known, far))
     assert (near_scale > 1).all()
     assert far_scale.min() > near_scale.max()
+
+
+@pytest.mark.parametrize("ridge", [0.03, 10.0])
+def test_rows_that_are_held_out_have_the_leverage_of_new_rows(game, ridge):
+    kernel, fold = game.kernel(Choice()), 1
+    others = game.folds != fold
+    plain = Ridge.of(kernel.features[others], ridge)
+    principal = kernel.regression(fold, ridge)
+    for at, components in ((others, kernel.fitted(fold, ridge)), (~others, kernel.held_out(fold, ridge))):
+        assert np.allclose(principal.leverage(components), plain.leverage(kernel.features[at]), rtol=0.01, atol=0.02)

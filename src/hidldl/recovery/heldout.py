@@ -275,19 +275,24 @@ class _Kernel:
         return int((without > NEGLIGIBLE * penalty).sum())
 
     def fitted(self, fold: int, penalty: float) -> FloatArray:
-        """The components of the rows of the other folds."""
-        components = self._parts[fold][0]
-        return components[self._folds != fold, : self._n_components(fold, penalty)]
+        """The components of the rows of the other folds, and what is left out of them, which is next to nothing."""
+        kept = self._parts[fold][0][self._folds != fold, : self._n_components(fold, penalty)]
+        return np.hstack([kept, np.zeros((len(kept), 1))])
 
     def held_out(self, fold: int, penalty: float) -> FloatArray:
-        """The components of the rows of a fold."""
-        components = self._parts[fold][0]
-        return components[self._folds == fold, : self._n_components(fold, penalty)]
+        """The components of the rows of a fold, and how far they are from all combinations of the other rows.
+
+        Such a row is predicted with less certainty: its leverage counts what is left out.
+        """
+        components = self._parts[fold][0][self._folds == fold]
+        n_kept = self._n_components(fold, penalty)
+        left_out = np.linalg.norm(components[:, n_kept:], axis=1)
+        return np.hstack([components[:, :n_kept], left_out[:, None]])
 
     def regression(self, fold: int, penalty: float) -> PrincipalRidge:
         """For the rows of the other folds."""
         variances = self._parts[fold][1][: self._n_components(fold, penalty)]
-        return PrincipalRidge.of_variances(variances, int((self._folds != fold).sum()), penalty)
+        return PrincipalRidge.of_variances(np.append(variances, 0.0), int((self._folds != fold).sum()), penalty)
 
 
 def _no_progress(n_played: int) -> None:
