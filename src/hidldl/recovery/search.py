@@ -39,7 +39,7 @@ VERY_MANY_LABELS = 64
 """With so many labels, candidates take long, and a row tells much: fewer candidates and rows are enough."""
 WEAK_PRIORS = (0.004, 0.016, 0.06, *AXES["prior_rows"])
 STRONG_PRIORS = (1.0, 4.0, 16.0, 64.0)
-MORE_LANDMARKS, WORTH_THE_TIME = 1000, 2.0
+MORE_LANDMARKS, WORTH_THE_TIME = 1000, 1.0
 """They take twice the time, so they must be better by so many standard errors."""
 MOST_ROWS_FOR_MORE = 20_000
 """Beyond, the features of the kernel take too much memory and time."""
