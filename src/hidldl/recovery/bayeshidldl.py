@@ -48,6 +48,7 @@ class BayesHidLDL(PosteriorRecoverer):
 
     mu and pi are kernel ridge regressions on the features, S is how labels vary together; all are fitted by
     expectation–maximisation. Hidden shares are posterior means; observed ones take the rest, in their own proportions.
+    Where complete rows are shares of the same number of votes, those that are left tell what hidden labels hold.
     Parameters that are ``"auto"`` are chosen without ground truth, by hiding observed labels again in rows that the
     model has not seen.
 
