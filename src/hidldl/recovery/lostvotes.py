@@ -26,7 +26,7 @@ COMMON, FEWEST_COMMON = 1e-3, 3
 DOUBT = 0.03
 """How likely a row looks like shares of votes by chance, if none were."""
 SPLIT = 0.5
-"""The part of the votes that are independent where votes are split in some rows: there, a person has two at least."""
+"""The part of the votes that count as independent where some are split: who can split votes likely has several."""
 LEAST_CHANCE = 1e-12
 """Draws of rows that fit no number of votes keep this weight, so that every row has some."""
 
