@@ -27,7 +27,7 @@ OPTIONS = {"alpha": 16.0, "rho": 2.0, "step": 0.01, "tol": 0.0, "constraint": Tr
 STAND_INS = {"joblib", "numba", "pandas", "sklearn", "threadpoolctl"}
 """What the library imports and nothing here calls; where one is missing, an object that has every name stands in."""
 LOOKUPS = [(rows, at_once) for rows in (8, 16, 32, 64) for at_once in (1, 4, 8)]
-TILES = [(16, 8, 2), (16, 8, 4), (32, 8, 4), (32, 8, 8), (64, 8, 4), (64, 8, 8), (32, 1, 4), (32, 32, 4)]
+TILES = [(16, 32, 1), (16, 64, 1), (32, 32, 1), (32, 32, 2), (32, 16, 2), (64, 32, 2), (64, 16, 4)]
 
 
 class Figure(NamedTuple):

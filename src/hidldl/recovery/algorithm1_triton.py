@@ -3,9 +3,11 @@
 As in ``algorithm1_compiled``, an iteration reads and writes D, Y and W once, and M, which shrinks the singular values,
 is applied in the next one. The first kernel multiplies the graph with D: each row looks its neighbours up, so that no
 row waits for another. The second does the rest row by row and leaves Y'Y and the distances between D and its splits,
-which the host turns into the next M. That is one short message each way per iteration.
+which the host turns into the next M. That is one short message each way per iteration; the graph needs no M, so its
+next product is computed meanwhile.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ LOOKUP_ROWS, LOOKUPS_AT_ONCE = 16, 8
 """Rows of a program of the first kernel, and neighbours of each that are on their way from memory at a time."""
 LINE = 16
 """Numbers in single precision that come from memory together."""
-TILE_ROWS, TILES, TILE_WARPS = 32, 32, 4
+TILE_ROWS, TILES, TILE_WARPS = 16, 32, 1
 """Rows that a program of the second kernel holds in registers, how many such tiles it goes through, and its warps."""
 
 
@@ -49,8 +51,8 @@ def solve(
     mask = observed.view(torch.uint8)
     low_rank_gaps: list[float] = []
     proportion_gaps: list[float] = []
+    multiply(laplacian, D, product)
     for n_iter in range(max_iter + 1):
-        multiply(laplacian, D, product)
         with torch.cuda.device_of(D):
             _step_rows[(n_programs,)](
                 *(product, D, D_next, Y, W, D_obs, mask, M, steps, grams, gaps, n_rows),
@@ -59,7 +61,10 @@ def solve(
                 CONSTRAINT=constraint,
                 num_warps=TILE_WARPS,
             )
-        gram, (low_rank, proportions) = _on_the_host(grams, gaps, n_labels)
+        arrived = _send_to_host(grams, gaps, n_labels)
+        if n_iter < max_iter:
+            multiply(laplacian, D_next, product)
+        gram, (low_rank, proportions) = arrived()
         if n_iter:
             low_rank_gaps.append(float(low_rank))
             if constraint:
@@ -67,7 +72,7 @@ def solve(
             converged = bool(max(low_rank, proportions) < tol)
             if converged or n_iter == max_iter:
                 return Solution(D.contiguous(), history_of(low_rank_gaps, proportion_gaps), converged, n_iter)
-        M[:n_labels, :n_labels] = torch.from_numpy(shrinkage(gram, alpha / rho)).to(M)
+        M[:n_labels, :n_labels] = torch.from_numpy(shrinkage(gram, alpha / rho)).to(M, non_blocking=True)
         D, D_next = D_next, D
     raise AssertionError("the last sweep returns")
 
@@ -96,11 +101,21 @@ def padded(n_labels: int) -> int:
     return max(FEWEST_COLUMNS, triton.next_power_of_2(n_labels))
 
 
-def _on_the_host(grams: Tensor, gaps: Tensor, n_labels: int) -> tuple[Any, Any]:
-    """Y'Y and the largest gaps, in one copy, for which the host waits."""
+def _send_to_host(grams: Tensor, gaps: Tensor, n_labels: int) -> Callable[[], tuple[Any, Any]]:
+    """Y'Y and the largest gaps, in one copy; the function that comes back waits for it."""
     gram = grams.sum(dim=0, dtype=torch.float64)[:n_labels, :n_labels]
-    numbers = torch.cat([gram.reshape(-1), gaps.amax(dim=0).double()]).cpu().numpy()
-    return np.ascontiguousarray(numbers[:-2].reshape(n_labels, n_labels)), numbers[-2:]
+    numbers = torch.cat([gram.reshape(-1), gaps.amax(dim=0).double()])
+    on_host = torch.empty(numbers.shape, dtype=numbers.dtype, pin_memory=numbers.is_cuda)
+    on_host.copy_(numbers, non_blocking=True)
+    copied = torch.cuda.current_stream(numbers.device).record_event() if numbers.is_cuda else None
+
+    def arrived() -> tuple[Any, Any]:
+        if copied is not None:
+            copied.synchronize()
+        received = on_host.numpy()
+        return np.ascontiguousarray(received[:-2].reshape(n_labels, n_labels)), received[-2:]
+
+    return arrived
 
 
 @triton.jit
