@@ -153,13 +153,25 @@ def test_rows_are_judged_by_models_that_did_not_see_them(game, monkeypatch):
         assert np.array_equal(shares, game.shares[game.folds != fold])
 
 
+def test_of_many_rows_two_folds_of_three_are_judged():
+    data = make_distributions(n_rows=1200, n_features=3, n_labels=5, random_state=0)
+    D_obs, observed = hide_labels(data.distributions, 0.5, random_state=0)
+    options = {"row_weights": np.ones(1200), "max_iter": 50, "tol": 3e-3, "rng": np.random.default_rng(0)}
+    game = HeldOutGame(data.features, D_obs, observed, **options)
+    assert np.bincount(game.folds).tolist() == [400, 400, 400]
+    assert set(game.folds[game.in_play]) == {0, 1}
+    assert len(game.losses(Choice())) == game.in_play.sum() > 600
+    # Wherever rows differ from what a model expects, half of the folds still tell how much.
+    assert 0.5 < game.calibrate(Choice(), 0) < 2
+
+
 def test_better_parameters_lose_less(game):
     assert game.losses(Choice(ridge=0.3)).mean() < game.losses(Choice(ridge=10000.0)).mean() / 2
 
 
 def test_both_measures_of_the_game_count_alike(game):
     losses = game.losses(Choice())
-    (model, fold), *_ = game._models(Choice(), map)
+    (model, fold), *_ = game._models(Choice(), map, game.tol)
     rows, observed, at = next(game._rehidden(model, fold, Choice(), game.masks))
     D = mean_rows(model, rows, game.draws)
     divergence, largest = (judge(D, game.shares[at], observed, measure) for measure in ("kl", "chebyshev"))
@@ -170,7 +182,7 @@ def test_both_measures_of_the_game_count_alike(game):
 
 
 def test_rows_with_more_votes_are_followed_more_closely_in_the_game(game):
-    (model, fold), *_ = game._models(Choice(nu=64.0), map)
+    (model, fold), *_ = game._models(Choice(nu=64.0), map, game.tol)
     features = game.kernel(Choice()).held_out(fold, Choice().ridge)[:20]
     here = np.flatnonzero(game.folds == fold)[:20]
     shares, observed = game.shares[here], game.observed[here]
@@ -199,7 +211,7 @@ def labels_of(features):
 
 @pytest.mark.parametrize("zeros", [True, False])
 def test_draws_of_a_row_of_which_nothing_is_known_follow_its_prior(game, zeros):
-    (model, fold), *_ = game._models(Choice(nu=1024.0), map)
+    (model, fold), *_ = game._models(Choice(nu=1024.0), map, game.tol)
     features = game.kernel(Choice()).held_out(fold, Choice().ridge)[:4]
     rows = model.prior(features, *labels_of(features))
     model.condition(rows)
@@ -215,7 +227,7 @@ def test_draws_of_a_row_of_which_nothing_is_known_follow_its_prior(game, zeros):
 
 
 def test_a_new_rows_prior_is_wider_by_the_uncertainty_of_its_mean(game):
-    (model, fold), *_ = game._models(Choice(), map)
+    (model, fold), *_ = game._models(Choice(), map, game.tol)
     known = game.kernel(Choice()).fitted(fold, Choice().ridge)
     far = 30 * known[:5]
     near_scale, far_scale = (model.prior(rows, *labels_of(rows)).scale for rows in (known, far))

@@ -26,7 +26,11 @@ from hidldl.recovery.search import FEW_ROWS, VERY_MANY_LABELS, Choice
 from hidldl.selection import FEWEST_ROWS, Selection, hide_again, judge, renormalised
 
 MEASURES_OF_GAME = ("kl", "chebyshev")
-N_FOLDS = 4
+FOLDS, FOLDS_OF_MANY_ROWS, FOLDS_OF_MANY_LABELS = (4, 4), (3, 2), (2, 2)
+"""How many folds there are, and how many of them are judged: of many rows, those of two folds tell enough."""
+MANY_ROWS = 1000
+GAME_TOL = 1e-2
+"""Candidates need not be fitted as closely as the one that is chosen: what is left is much alike in all of them."""
 MASKS = (3, 12)
 """Fewest and most masks; in between as many as give ``PLAYS`` losses in all."""
 PLAYS = 3000
@@ -38,7 +42,7 @@ ROWS = (1000, 4000)
 WORK = 1_000_000
 ROWS_OF_MANY, CELLS = (500, 1000), 70_000
 """The same with many labels, of which each tells something: as many rows as have about so many cells."""
-FOLDS_OF_MANY, DRAWS_OF_MANY, ROUNDS_OF_MANY = 2, 32, 15
+DRAWS_OF_MANY, ROUNDS_OF_MANY = 32, 15
 FITS_OF_MANY = 4
 """Choices of one kind whose fits are kept, those with the lowest losses: more kinds start from one of them."""
 MOST_KERNELS = 3
@@ -75,17 +79,18 @@ class HeldOutGame:
     ) -> None:
         n_rows, n_labels = shares.shape
         self.is_many = is_many = n_labels >= VERY_MANY_LABELS
-        self.n_folds = FOLDS_OF_MANY if is_many else N_FOLDS
         most = int(np.clip(CELLS // n_labels, *ROWS_OF_MANY) if is_many else np.clip(WORK // n_labels**2, *ROWS))
         self.players = players = some_rows(rng, n_rows, most)
         self.row_weights = row_weights[players]
         self.X, self.shares, self.observed = X[players], shares[players], observed[players]
         self.presence: FloatArray = self.observed.astype(np.float64)
-        self.folds = rng.permutation(len(players)) % self.n_folds
-        can_play = (hide_again(self.shares, self.observed, rng) != self.observed).any(axis=1).sum()
+        many_rows = len(players) >= MANY_ROWS
+        n_folds, self.n_judged = FOLDS_OF_MANY_LABELS if is_many else FOLDS_OF_MANY_ROWS if many_rows else FOLDS
+        self.folds = rng.permutation(len(players)) % n_folds
+        can_play = (self._hidden_again(rng) != self.observed).any(axis=1).sum()
         affordable = MASK_WORK // (len(players) * n_labels**3)
         n_masks = int(np.clip(min(PLAYS // max(can_play, 1), affordable), *MASKS))
-        self.masks = [hide_again(self.shares, self.observed, rng) for _ in range(n_masks)]
+        self.masks = [self._hidden_again(rng) for _ in range(n_masks)]
         self.judged = [(mask != self.observed).any(axis=1) for mask in self.masks]
         self.landmark_seed = int(rng.integers(2**31))
         self.draws = Draws.shared(rng, DRAWS_OF_MANY if is_many else N_DRAWS, n_labels)
@@ -94,6 +99,11 @@ class HeldOutGame:
         self._distance_weight: float | None = None
         self.votes: Votes | None = None
         self.forget()
+
+    def _hidden_again(self, rng: np.random.Generator, odds: FloatArray | float = 1.0) -> BoolArray:
+        """A mask with which the rows of the folds that are judged play."""
+        mask = hide_again(self.shares, self.observed, rng, odds=odds)
+        return np.where((self.folds < self.n_judged)[:, None], mask, self.observed)
 
     def forget(self) -> None:
         """Drop all caches and the progress function."""
@@ -136,7 +146,7 @@ class HeldOutGame:
                 parts = self._rehidden(model, fold, choice, self.masks)
                 return [(mean_rows(model, rows, self.draws), at, observed) for rows, observed, at in parts]
 
-            for recovered in mapper(recover, self._models(choice, mapper)):
+            for recovered in mapper(recover, self._models(choice, mapper, max(self.tol, GAME_TOL))):
                 for D, at, observed in recovered:
                     total[at] += self._judge(D, at, observed)
             self._losses[choice] = (self.play_weights * total / np.maximum(times, 1))[self.in_play]
@@ -167,10 +177,10 @@ class HeldOutGame:
         draws = Draws.shared(rng, N_CALIBRATION_DRAWS, self.shares.shape[1])
         masks = self.masks[: int(np.ceil(CALIBRATION_PLAYS / max(self.judged[0].sum(), 1)))]
         if odds is not None:
-            masks = [hide_again(self.shares, self.observed, rng, odds=odds[self.players]) for _ in masks]
+            masks = [self._hidden_again(rng, odds[self.players]) for _ in masks]
         posteriors = [
             (model.with_votes(self.votes), rows, observed & ~rows.observed, self.shares[at])
-            for model, fold in self._models(choice, mapper, hiding=odds is not None)
+            for model, fold in self._models(choice, mapper, self.tol, hiding=odds is not None)
             for rows, observed, at in self._rehidden(model, fold, choice, masks)
         ]
 
@@ -201,10 +211,13 @@ class HeldOutGame:
             [asdict(choice) for choice in choices], losses, choices.index(chosen), " + ".join(MEASURES_OF_GAME), rng
         )
 
-    def _models(self, choice: Choice, mapper: Mapper, hiding: bool = False) -> Iterator[tuple[LatentModel, int]]:
+    def _models(
+        self, choice: Choice, mapper: Mapper, tol: float, hiding: bool = False
+    ) -> Iterator[tuple[LatentModel, int]]:
+        """A model of all rows but those of a fold, for each fold that is judged."""
         kernel = self.kernel(choice)
         one_kind = replace(choice, n_components=1)
-        simple = self._simple.get(one_kind, [None] * self.n_folds)
+        simple = self._simple.get(one_kind, [None] * self.n_judged)
 
         def fit(fold: int) -> Fit:
             others = self.folds != fold
@@ -214,15 +227,15 @@ class HeldOutGame:
                 self.observed[others],
                 choice.parameters(self.shares.shape[1]),
                 max_iter=self.max_iter,
-                tol=self.tol,
+                tol=tol,
                 row_weights=self.row_weights[others],
                 regression=kernel.regression(fold, choice.ridge),
                 simple=simple[fold],
                 presence=self.presence[others],
             )
-            return fit_hiding(fitted, tol=self.tol, always=True) if hiding else fitted
+            return fit_hiding(fitted, tol=tol, always=True) if hiding else fitted
 
-        fits = list(mapper(fit, range(self.n_folds)))
+        fits = list(mapper(fit, range(self.n_judged)))
         if choice == one_kind:
             self._simple = self._simple | {choice: fits} if self.is_many else {choice: fits}
         for fold, fitted in enumerate(fits):
@@ -255,19 +268,19 @@ class HeldOutGame:
             landmarks, squared = self._landmarks[of_landmarks]
             while len(self._kernels) >= MOST_KERNELS:
                 del self._kernels[next(iter(self._kernels))]
-            self._kernels[key] = _Kernel(landmarks.with_width(choice.width), squared, self.folds, self.n_folds)
+            self._kernels[key] = _Kernel(landmarks.with_width(choice.width), squared, self.folds, self.n_judged)
         return self._kernels[key]
 
 
 class _Kernel:
-    """The features of one kernel for all rows that play, and their principal components without each fold.
+    """The features of one kernel for all rows that play, and their principal components without a fold that is judged.
 
     Components serve every ridge: one that is small against it hardly moves, and is left out.
     """
 
-    def __init__(self, kernel_map: KernelMap, squared: FloatArray, folds: IntArray, n_folds: int) -> None:
+    def __init__(self, kernel_map: KernelMap, squared: FloatArray, folds: IntArray, n_judged: int) -> None:
         self.features = kernel_map.from_distances(squared)
-        self._folds, self._parts = folds, [principal_components(self.features, folds != k) for k in range(n_folds)]
+        self._folds, self._parts = folds, [principal_components(self.features, folds != k) for k in range(n_judged)]
 
     def _n_components(self, fold: int, penalty: float) -> int:
         variances = self._parts[fold][1]
