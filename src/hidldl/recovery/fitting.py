@@ -6,7 +6,7 @@ matrix gives that in closed form.
 """
 
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from operator import add
 from typing import NamedTuple
 
@@ -26,8 +26,8 @@ from hidldl.recovery.scatter import scattered_rows
 LONGEST_STRIDE = 8.0
 """Longest extrapolation, in units of a round's change; a stride covers about its square in rounds."""
 LARGEST_LEVERAGE = 0.99
-COMMON_ROWS = 2.0
-"""Rows per label with which the covariance of a kind leans on that of all kinds, and its offset on 0."""
+COMMON_ROWS = 1.0
+"""Complete rows per label with which the covariance of a kind leans on that of all kinds, and its offset on 0."""
 MASK_SEED, MASK_DRAWS = 7, 64
 """Draws per row behind the moments of rows whose mask says something about their shares."""
 RAREST_KIND = 0.01
@@ -185,6 +185,19 @@ class Rounds:
     def _over_pairs(self) -> FloatArray:
         return sums_over_pairs(self.shares, self.observed, self.parameters.nu)
 
+    @cached_property
+    def seen_pairs(self) -> float:
+        """The part of all pairs of labels that rows show: how much of a complete row a row is to a covariance."""
+        together = self._over_pairs()[0]
+        n_labels = len(together)
+        n_pairs = len(self.shares) * n_labels * (n_labels - 1)
+        return float(together.sum() - np.trace(together)) / max(n_pairs, 1)
+
+    def _own_part(self, sizes: FloatArray | IntArray) -> FloatArray:
+        """How far kinds of these sizes follow their own rows, the rest being common to all kinds."""
+        complete = sizes * self.seen_pairs
+        return complete / (complete + COMMON_ROWS * self.shares.shape[1])
+
     def split(self, simple: Fit) -> Estimates:
         """Several kinds, from clusters of the residuals of a fit with one."""
         n_kinds, n_labels = self.parameters.n_components, self.shares.shape[1]
@@ -192,8 +205,7 @@ class Rounds:
         with one_thread():
             clusters = KMeans(n_kinds, n_init=3, random_state=0).fit(simple.some_residuals)
         sizes = np.bincount(clusters.labels_, minlength=n_kinds)
-        own = sizes / (sizes + COMMON_ROWS * n_labels)
-        offsets = clusters.cluster_centers_ * own[:, None]
+        offsets = clusters.cluster_centers_ * self._own_part(sizes)[:, None]
         share = sizes / sizes.sum()
         between = (offsets.T * share) @ offsets
         S = before.covariances[0]
@@ -268,7 +280,7 @@ class Rounds:
         sizes = np.maximum(sums.total[n_labels:], 1e-9)
         S = np.array([centred(scatter / size) for scatter, size in zip(sums.scatter, sizes, strict=True)])
         common = np.tensordot(sizes / n_rows, S, axes=1)
-        own = (sizes / (sizes + COMMON_ROWS * n_labels))[:, None, None]
+        own = self._own_part(sizes)[:, None, None]
         offsets = own[:, 0] * (estimates.offsets + sums.residuals / sizes[:, None])
         if len(offsets) == 1:
             offsets = np.zeros_like(offsets)
