@@ -26,8 +26,8 @@ from hidldl.recovery.scatter import scattered_rows
 LONGEST_STRIDE = 8.0
 """Longest extrapolation, in units of a round's change; a stride covers about its square in rounds."""
 LARGEST_LEVERAGE = 0.99
-COMMON_ROWS = 1.0
-"""Complete rows per label with which the covariance of a kind leans on that of all kinds, and its offset on 0."""
+COMMON_ROWS = 2.0
+"""Rows per label with which the covariance of a kind leans on that of all kinds, and its offset on 0."""
 MASK_SEED, MASK_DRAWS = 7, 64
 """Draws per row behind the moments of rows whose mask says something about their shares."""
 RAREST_KIND = 0.01
@@ -186,17 +186,22 @@ class Rounds:
         return sums_over_pairs(self.shares, self.observed, self.parameters.nu)
 
     @cached_property
-    def seen_pairs(self) -> float:
-        """The part of all pairs of labels that rows show: how much of a complete row a row is to a covariance."""
+    def weight_of_row(self) -> float:
+        """How much a row tells about its kind: 1 with half of the labels or more, and little with few.
+
+        A covariance needs two labels of a row, and a third tells the row's kind. So below a half it is the share of
+        labels that rows have to the power of three, here by the pairs of labels that they have.
+        """
         together = self._over_pairs()[0]
         n_labels = len(together)
         n_pairs = len(self.shares) * n_labels * (n_labels - 1)
-        return float(together.sum() - np.trace(together)) / max(n_pairs, 1)
+        seen = float(together.sum() - np.trace(together)) / max(n_pairs, 1)
+        return min((4 * seen) ** 1.5, 1.0)
 
     def _own_part(self, sizes: FloatArray | IntArray) -> FloatArray:
-        """How far kinds of these sizes follow their own rows, the rest being common to all kinds."""
-        complete = sizes * self.seen_pairs
-        return complete / (complete + COMMON_ROWS * self.shares.shape[1])
+        """How far kinds of these sizes follow their own rows; the rest is common to all kinds."""
+        weights = sizes * self.weight_of_row
+        return weights / (weights + COMMON_ROWS * self.shares.shape[1])
 
     def split(self, simple: Fit) -> Estimates:
         """Several kinds, from clusters of the residuals of a fit with one."""
