@@ -73,6 +73,18 @@ def test_the_number_of_kinds_with_the_lowest_loss_is_chosen():
     assert search(losses, Choice(n_components=2), {"standardize", "n_components"}, 400, 5).n_components == 2
 
 
+def test_many_kinds_are_tried_only_where_fewer_are_not_enough():
+    played = set()
+
+    def losses(choice):
+        played.add(choice.n_components)
+        return abs(choice.n_components - 2) + 0.01 * ROWS * hash(choice) / 2**63
+
+    given = set(asdict(Choice())) - {"n_components"}
+    assert search(losses, Choice(), given, 400, 5).n_components == 2
+    assert played == {1, 2, 4}
+
+
 @pytest.mark.parametrize(
     ("n_rows", "n_labels", "most"), [(60, 5, 1), (100, 5, 2), (200, 5, 4), (400, 5, 8), (400, 12, 4)]
 )

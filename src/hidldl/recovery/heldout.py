@@ -31,7 +31,7 @@ FOLDS, FOLDS_OF_MANY_ROWS, FOLDS_OF_MANY_LABELS = (4, 4), (3, 2), (2, 2)
 MANY_ROWS = 1000
 GAME_TOL = 1e-2
 """Candidates need not be fitted as closely as the one that is chosen: what is left is much alike in all of them."""
-MASKS = (3, 12)
+MASKS = (2, 12)
 """Fewest and most masks; in between as many as give ``PLAYS`` losses in all."""
 PLAYS = 3000
 MASK_WORK = 5 * 10**9
