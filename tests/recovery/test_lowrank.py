@@ -1,5 +1,4 @@
 from concurrent.futures import ThreadPoolExecutor
-from time import process_time
 
 import numpy as np
 import pytest
@@ -147,13 +146,10 @@ def test_em_finds_as_many_factors_as_there_are(rank):
     assert (eigenvalues[rank:] < 10 * factors.rest).all()
 
 
-def test_a_table_with_many_labels_tunes_itself_in_seconds():
+def test_a_table_with_many_labels_tunes_itself():
     X, D = ages(60, 80)
     D_obs, observed = hide_labels(D, 0.5, random_state=0)
-    BayesHidLDL(**GIVEN, n_components=1).fit(X, D_obs, observed=observed)  # compiles
-    started = process_time()
     model = BayesHidLDL(random_state=0).fit(X, D_obs, observed=observed)
-    assert process_time() - started < 60
     assert model.selection_ is not None
     assert np.abs(model.distributions_ - D).max(axis=1).mean() < 0.02
 
