@@ -177,6 +177,24 @@ def test_of_many_rows_two_folds_of_three_are_judged():
     assert 0.5 < game.calibrate(Choice(), 0) < 2
 
 
+def test_candidates_are_fitted_closely_only_where_zeros_are_in_doubt(game, monkeypatch):
+    import hidldl.recovery.heldout as heldout
+
+    tols = []
+
+    def remember(*args, **options):
+        tols.append(options["tol"])
+        return original(*args, **options)
+
+    original = heldout.fit_latent_model
+    monkeypatch.setattr(heldout, "fit_latent_model", remember)
+    game.losses(Choice(nu=16.0))
+    monkeypatch.setattr(game, "presence", np.where(game.observed, 0.9, 0.0))
+    game.losses(Choice(nu=32.0))
+    game.forget()
+    assert tols == [heldout.GAME_TOL] * 4 + [game.tol] * 4
+
+
 def test_better_parameters_lose_less(game):
     assert game.losses(Choice(ridge=0.3)).mean() < game.losses(Choice(ridge=10000.0)).mean() / 2
 

@@ -30,7 +30,8 @@ FOLDS, FOLDS_OF_MANY_ROWS, FOLDS_OF_MANY_LABELS = (4, 4), (3, 2), (2, 2)
 """How many folds there are, and how many of them are judged: of many rows, those of two folds tell enough."""
 MANY_ROWS = 1000
 GAME_TOL = 1e-2
-"""Candidates need not be fitted as closely as the one that is chosen: what is left is much alike in all of them."""
+"""Candidates need not be fitted as closely as the one that is chosen: what is left is much alike in all of them.
+That is so where it is known what is hidden; else rows are rough, EM is slow, and strong priors would seem better."""
 MASKS = (2, 12)
 """Fewest and most masks; in between as many as give ``PLAYS`` losses in all."""
 PLAYS = 3000
@@ -140,13 +141,15 @@ class HeldOutGame:
         """Each playing row's mean loss over the masks."""
         if choice not in self._losses:
             total, times = np.zeros(len(self.shares)), np.sum(self.judged, axis=0)
+            in_doubt = ((self.presence > 0) & (self.presence < 1)).any()
+            tol = self.tol if in_doubt else max(self.tol, GAME_TOL)
 
             def recover(fitted: tuple[LatentModel, int]) -> list[tuple[FloatArray, IntArray, BoolArray]]:
                 model, fold = fitted
                 parts = self._rehidden(model, fold, choice, self.masks)
                 return [(mean_rows(model, rows, self.draws), at, observed) for rows, observed, at in parts]
 
-            for recovered in mapper(recover, self._models(choice, mapper, max(self.tol, GAME_TOL))):
+            for recovered in mapper(recover, self._models(choice, mapper, tol)):
                 for D, at, observed in recovered:
                     total[at] += self._judge(D, at, observed)
             self._losses[choice] = (self.play_weights * total / np.maximum(times, 1))[self.in_play]
