@@ -24,6 +24,14 @@ from hidldl.__main__ import main
 """
 
 
+@pytest.fixture(autouse=True)
+def as_in_a_terminal():
+    """Ctrl-C works; a shell starts programs in the background with that ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
 def test_ctrl_c_while_the_commands_are_loaded_ends_without_a_word():
     script = SCRIPT.format(module="hidldl.cli.recover")
