@@ -53,7 +53,7 @@ def measure_all(name: str) -> Seconds:
 def elsewhere(source: Path, name: str) -> Seconds:
     """The same by the package in another folder, in a process of its own."""
     command = [sys.executable, __file__, "--json", name]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(source), os.environ.get("PYTHONPATH", "")])}
+    environment = {**os.environ, "PYTHONPATH": str(source)}
     printed = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
     return {(name, rate): seconds for rate, seconds in zip(RATES, json.loads(printed), strict=True)}
 

@@ -139,7 +139,10 @@ def choose_order(losses: Losses, axes: Axes, best: Choice) -> Choice:
 
 
 def choose_kinds(losses: Losses, best: Choice, numbers: Sequence[int]) -> Choice:
-    """The number of kinds of rows with the lowest loss; the largest takes longest, and follows only on the second."""
+    """The number of kinds of rows with the lowest loss.
+
+    The largest takes longest, so it is tried only if the number before it is the best so far.
+    """
     chosen = best
     for number in numbers:
         if number == KINDS[-1] and chosen.n_components != KINDS[-2]:

@@ -25,7 +25,7 @@ from hidldl.recovery.zerorates import ZeroRates
 from hidldl.selection import clearly_better
 
 JUDGED_FOLDS = 2
-"""Folds that are judged, each by a model of all others: enough to choose, for half the time."""
+"""Folds that are judged, each by a model of all others: enough to choose, in less time."""
 N_CELLS = 4
 """Cells of each row that are foretold, one at a time."""
 SINGLE_VOTES = 0.05
