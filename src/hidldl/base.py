@@ -118,6 +118,10 @@ class Recoverer(ResultDisplay, DistributionEstimator, is_method=False):
         """What is special about each kind of rows that ``fit`` found; empty if all rows are of one kind."""
         return []
 
+    def hidden_rates(self) -> tuple[FloatArray, FloatArray] | None:
+        """How often each label is overlooked, and the standard errors; None unless ``fit`` inferred that from zeros."""
+        return None
+
     def predict_kinds(self, X: Any, D_obs: Any = None, observed: Any = None, votes: Any = None) -> FloatArray:
         """How likely new rows, as for ``predict``, are of each kind: an array of shape (n, kinds)."""
         return self._kinds(self._new_rows(X, D_obs, observed, votes))
@@ -283,8 +287,7 @@ class Recoverer(ResultDisplay, DistributionEstimator, is_method=False):
         self.raw_distributions_, self.distributions_, self.hidden_mass_, self.observed_ = results
         # Where proportions are kept, the observed shares can be computed from the recovered rows.
         self._observed_shares = None if self.keeps_proportions else rows.shares
-        self.n_labels_ = raw.shape[1]
-        self.label_names_ = rows.label_names
+        self.n_labels_, self.label_names_ = raw.shape[1], rows.label_names
         return self
 
     def _on_the_simplex(self, raw: FloatArray, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
@@ -361,9 +364,7 @@ class Recoverer(ResultDisplay, DistributionEstimator, is_method=False):
         """How likely shares were overlooked."""
         return 1.0 - new.labels.observed
 
-    def _intervals(
-        self, new: NewRows | None, level: float, n_draws: int
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    def _intervals(self, new: NewRows | None, level: float, n_draws: int) -> tuple[FloatArray, ...]:
         """Bounds of shares and of hidden masses; a method with ``has_intervals`` defines it."""
         raise NotImplementedError(f"{self.method_name} has has_intervals set, but does not define _intervals.")
 

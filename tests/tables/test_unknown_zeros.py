@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy.special import softmax
 
-from hidldl import TableError, hide_labels, predict_table, recover_table
+from hidldl import MeanFill, TableError, hide_labels, methods, predict_table, recover_table, register_method
 
 LABELS = ["joy", "fear", "anger", "calm"]
 PARAMETERS = {"nu": 6.0, "ridge": 3.0, "width": 1.0, "standardize": True, "prior_rows": 1.0, "n_components": 1}
@@ -109,3 +109,26 @@ def test_a_report_of_a_saved_model_that_saw_no_zero_in_doubt(tmp_path):
     again = predict_table(faces(), tmp_path / "model.npz")
     again.report(tmp_path / "report.html")
     assert np.allclose(again.frame[LABELS].sum(axis=1), 1)
+
+
+class ZeroFill(MeanFill):
+    """Zeros are weighed, and no rates are told."""
+
+    can_tell_zeros = True
+
+
+def test_a_report_of_a_method_that_tells_zeros_and_no_rates(tmp_path, monkeypatch):
+    monkeypatch.setattr(methods, "_registered", {})
+    monkeypatch.setattr(methods, "_registered_classes", {})
+    register_method("zerofill", ZeroFill())
+    result = recover_table(faces(), labels=LABELS, method="zerofill", hidden="unknown")
+    assert result.model.hidden_rates() is None
+    result.report(tmp_path / "report.html")
+    assert "ZeroFill" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_model_tells_how_often_labels_are_overlooked(result):
+    rates, errors = result.model.hidden_rates()
+    assert rates.tolist() == np.asarray(result.model.hidden_rate_).tolist()
+    assert errors.tolist() == np.asarray(result.model.hidden_rate_error_).tolist()
+    assert recovered(faces(), hidden="zero").model.hidden_rates() is None

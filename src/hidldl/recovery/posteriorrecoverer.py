@@ -74,15 +74,12 @@ class PosteriorRecoverer(Recoverer):
         with threads(self.n_jobs) as mapper:
             return self._estimate(self._posterior(new, mapper), mapper)
 
-    def _intervals(
-        self, new: NewRows | None, level: float, n_draws: int
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    def _intervals(self, new: NewRows | None, level: float, n_draws: int) -> tuple[FloatArray, ...]:
         draws = self._interval_draws(n_draws)
         with threads(self.n_jobs) as mapper:
             rows = self._posterior(new, mapper)
             bounds, mass = bounds_of_rows(self._model, rows, draws, self._true_zeros, self._seed, level, mapper)
-        low, high, mass_low, mass_high = (side.astype(self._dtype, copy=False) for side in (*bounds, *mass))
-        return low, high, mass_low, mass_high
+        return tuple(side.astype(self._dtype, copy=False) for side in (*bounds, *mass))
 
     def _interval(self, position: int, level: float) -> tuple[FloatArray, FloatArray]:
         check_number(level, "level", above=0, below=1)
@@ -157,6 +154,9 @@ class PosteriorRecoverer(Recoverer):
 
     def _of_labels(self, values: FloatArray) -> Any:
         return values if self.label_names_ is None else pd.Series(values, self.label_names_)
+
+    def hidden_rates(self) -> tuple[FloatArray, FloatArray] | None:
+        return self._rates if self.can_tell_new_zeros else None
 
     def findings(self, label_names: Sequence[str]) -> list[str]:
         return describe(self._model.estimates, label_names)

@@ -188,9 +188,7 @@ class SelfTuned(Recoverer):
     def _kinds(self, new: NewRows) -> FloatArray:
         return self.recoverer_._kinds(new)
 
-    def _intervals(
-        self, new: NewRows | None, level: float, n_draws: int
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    def _intervals(self, new: NewRows | None, level: float, n_draws: int) -> tuple[FloatArray, ...]:
         return self.recoverer_._intervals(new, level, n_draws)
 
     def _sample(self, new: NewRows | None, n_samples: int, seed: int) -> FloatArray:

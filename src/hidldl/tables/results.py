@@ -306,10 +306,8 @@ class RecoveredTable:
 
     def _rates(self) -> list[tuple[float, float]] | None:
         """How often each label is overlooked, and the standard error, where that had to be inferred."""
-        if not self.plan.marks.unknown or not self.model.can_tell_new_zeros:
-            return None
-        rates, errors = (getattr(self.model, name) for name in ("hidden_rate_", "hidden_rate_error_"))
-        return list(zip(np.asarray(rates).tolist(), np.asarray(errors).tolist(), strict=True))
+        known = self.model.hidden_rates() if self.plan.marks.unknown else None
+        return None if known is None else list(zip(*(array.tolist() for array in known), strict=True))
 
     def _facts(self, command: str, seconds: float) -> Facts:
         return Facts(
