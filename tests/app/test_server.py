@@ -481,6 +481,16 @@ def test_a_look_is_limited_in_memory_and_files(tmp_path):
     assert done.stdout.split() == ["memory", "files"]
 
 
+def test_a_table_without_features_is_recovered_from_its_labels(client, table):
+    job = hand_in(client, table.to_csv())
+    columns = settled(client, job, "reading")["overview"]["columns"]
+    state = run(client, job, roles=[{"feature": "out"}.get(column["role"], column["role"]) for column in columns])
+    assert (state["state"], state["problem"]) == ("done", "")
+    assert "no features: rows are recovered from their labels alone" in downloaded(client, job, "report").text
+    recovered = pd.read_csv(io.StringIO(downloaded(client, job, "csv").text))
+    np.testing.assert_allclose(recovered[list("abcde")].sum(axis=1), 1)
+
+
 OVERVIEW = {"problem": None, "columns": [{"name": n, "role": r, "why": w} for n, r, w in [
     ("a,b", "feature", ""), ("c", "label", ""), ("d", "label", ""), ("e", "out", "it is empty")]]}  # fmt: skip
 
@@ -491,6 +501,8 @@ OVERVIEW = {"problem": None, "columns": [{"name": n, "role": r, "why": w} for n,
         (["feature", "label", "label", "out"], {}),  # as guessed, so it may be guessed again
         (["label", "label", "feature", "out"], {"labels": ["a,b", "c"], "id": False}),
         (["id", "label", "label", "feature"], {"labels": ["c", "d"], "features": ["e"], "id": "a,b"}),
+        (["out", "label", "label", "out"], {"labels": ["c", "d"], "features": [], "id": False}),
+        (["id", "label", "label", "out"], {"labels": ["c", "d"], "id": "a,b"}),
     ],
 )
 def test_roles_become_arguments_of_the_door(roles, columns):
@@ -505,8 +517,7 @@ def test_roles_become_arguments_of_the_door(roles, columns):
         ({"roles": ["label"]}, "what each column is"),
         ({"roles": ["feature", "label", "feature", "evil"]}, "what each column is"),
         ({"roles": ["feature", "label", "feature", "out"]}, "two or more"),
-        ({"roles": ["out", "label", "label", "out"]}, "at least one"),
-        ({"roles": ["id", "label", "label", "id"]}, "at least one"),
+        ({"roles": ["id", "label", "label", "id"]}, "Only one column"),
         ({"roles": ["feature", "label", "label", "out"], "method": "rm -rf"}, "no such method"),
         ({"roles": ["feature", "label", "label", "out"], "hidden": [[]]}, "what marks a hidden label"),
     ],

@@ -161,6 +161,14 @@ def test_labels_alone_are_enough():
         assert "no features: rows are recovered from their labels alone" in found.notes
 
 
+def test_an_empty_list_of_features_leaves_all_columns_out():
+    for labels in ("a,b,c", None):
+        chosen = roles(table(x=X, mood=["good", "bad"] * 15), labels=labels, features=[])
+        assert chosen.labels == ("a", "b", "c")
+        assert chosen.numbers == chosen.categories == ()
+    assert roles(table(x=X), features="").numbers == ("x",)
+
+
 def test_totals_dates_and_second_ids_are_no_features():
     frame = table(
         id=range(30),

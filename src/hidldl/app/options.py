@@ -52,8 +52,6 @@ def prediction_options_of(wanted: Any) -> dict[str, Any]:
 def _refuse(names: dict[str, list[str]]) -> None:
     if len(names["label"]) < 2:
         raise ValueError("Give two or more columns the role “Label”: a distribution is over several.")
-    if not names["feature"]:
-        raise ValueError("Give at least one column the role “Feature”: features are needed to find similar rows.")
     if len(names["id"]) > 1:
         raise ValueError("Only one column can name the rows; give the others another role.")
 

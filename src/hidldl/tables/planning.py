@@ -139,7 +139,7 @@ def assign_roles(
     first_rows : DataFrame
         Some rows, to guess labels by what they sum to.
     labels, features : str or list of str, optional
-        The columns; guessed by default.
+        The columns; guessed by default. An empty list of features says that there are none.
     row_names : str or False, optional
         The column that names the rows, or False if none does; guessed by default.
     marks : collection of float, optional
@@ -176,7 +176,8 @@ def assign_roles(
     if namer is not None and row_names is None:
         notes.append(f"rows are named by {'the first column' if namer == '' else f'column {quoted(namer)}'}")
     free = [column for column in columns if column.name not in {namer, *label_names}]
-    used, left_out = _assign_features(table, known, free, wanted)
+    has_no_features = features is not None and len(features) == 0 and not isinstance(features, str)
+    used, left_out = _assign_features(table, known, [] if has_no_features else free, wanted)
     if not wanted:
         left_out |= _no_features_beside(label_names, used, first_rows)
         used = [column for column in used if column.name not in left_out]

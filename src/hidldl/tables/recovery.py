@@ -68,7 +68,8 @@ def recover_table(
         here or at a URL that fsspec knows, such as "s3://bucket/table". A DataFrame may be of pandas, polars or Arrow.
     labels, features : str or list of str, optional
         The columns: a list of exact names, or one text with names, patterns (``label_*``) and ranges
-        (``joy..anger``) by commas. Labels are guessed by default; features are all columns that are left.
+        (``joy..anger``) by commas. Labels are guessed by default; features are all columns that are left, or none
+        of them if the list is empty.
     id : str or False, optional
         The column that names the rows, or False if none does; guessed by default.
     hidden : str, default="auto"
