@@ -195,6 +195,14 @@ def test_candidates_are_fitted_closely_only_where_zeros_are_in_doubt(game, monke
     assert tols == [heldout.GAME_TOL] * 4 + [game.tol] * 4
 
 
+def test_progress_is_shown_once_for_each_choice(game):
+    calls = []
+    for nu in (16.0, 32.0, 16.0):
+        game.losses(Choice(nu=nu), progress=lambda *call: calls.append(call))
+    game.forget()
+    assert calls == [(n, None, f"choosing parameters, trials: {n}") for n in (1, 2)]
+
+
 def test_better_parameters_lose_less(game):
     assert game.losses(Choice(ridge=0.3)).mean() < game.losses(Choice(ridge=10000.0)).mean() / 2
 

@@ -27,7 +27,6 @@ from hidldl.recovery.posteriorrecoverer import PosteriorRecoverer
 from hidldl.recovery.scatter import has_zeros
 from hidldl.recovery.search import Choice, search
 from hidldl.recovery.zerogame import ZeroChoice, ZeroGame
-from hidldl.selection import TRIALS
 from hidldl.validation import AUTO, Auto, check_choice, check_flag, check_number, check_verbose, check_workers
 
 BOUNDS = {"nu": (0.1, 1e12), "ridge": (1e-9, 1e12), "width": (1e-6, 1e6), "prior_rows": (1e-9, 1e9)}
@@ -389,8 +388,7 @@ class BayesHidLDL(PosteriorRecoverer):
                     zero_game.apply(zero_choice)
         if self.tunes_itself and self._game.has_enough_rows:
             with shown(self.verbose) as progress:
-                self._game.on_played = lambda n_played: progress(n_played, None, f"{TRIALS}: {n_played}")
-                losses = partial(self._game.losses, mapper=mapper)
+                losses = partial(self._game.losses, mapper=mapper, progress=progress)
                 self._choice = search(losses, self._choice, settings, *shares.shape)
             self.selection_ = self._game.selection(self._choice, rng)
         self._chosen = asdict(self._choice)

@@ -5,7 +5,7 @@ one of its observed labels; the recovered row, over the labels that had been obs
 observed. So models are fitted to rows that are as informative as the user's, and judged on rows that are new to them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 
 from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.parallel import Mapper
+from hidldl.progress import Progress, silent
 from hidldl.randomness import some_rows
 from hidldl.recovery.fitting import Fit, fit_latent_model
 from hidldl.recovery.fittinghiding import fit_hiding
@@ -23,7 +24,7 @@ from hidldl.recovery.lostvotes import TOLERANCE, Votes
 from hidldl.recovery.posterior import Draws, draw_lost_share, mean_rows, quantiles
 from hidldl.recovery.scatter import has_zeros
 from hidldl.recovery.search import FEW_ROWS, VERY_MANY_LABELS, Choice
-from hidldl.selection import FEWEST_ROWS, Selection, hide_again, judge, renormalised
+from hidldl.selection import FEWEST_ROWS, TRIALS, Selection, hide_again, judge, renormalised
 
 MEASURES_OF_GAME = ("kl", "chebyshev")
 FOLDS, FOLDS_OF_MANY_ROWS, FOLDS_OF_MANY_LABELS = (4, 4), (3, 2), (2, 2)
@@ -107,8 +108,7 @@ class HeldOutGame:
         return np.where((self.folds < self.n_judged)[:, None], mask, self.observed)
 
     def forget(self) -> None:
-        """Drop all caches and the progress function."""
-        self.on_played: Callable[[int], None] = _no_progress
+        """Drop all caches."""
         self._kernels: dict[tuple[bool, int, float], _Kernel] = {}
         self._losses: dict[Choice, FloatArray] = {}
         self._landmarks: dict[tuple[bool, int], tuple[Landmarks, FloatArray]] = {}
@@ -137,8 +137,8 @@ class HeldOutGame:
         """Whether enough rows play for a choice."""
         return int(self.in_play.sum()) >= FEWEST_ROWS
 
-    def losses(self, choice: Choice, mapper: Mapper = map) -> FloatArray:
-        """Each playing row's mean loss over the masks."""
+    def losses(self, choice: Choice, mapper: Mapper = map, progress: Progress = silent) -> FloatArray:
+        """Each playing row's mean loss over the masks; ``progress`` is called for a choice that is new."""
         if choice not in self._losses:
             total, times = np.zeros(len(self.shares)), np.sum(self.judged, axis=0)
             in_doubt = ((self.presence > 0) & (self.presence < 1)).any()
@@ -156,7 +156,7 @@ class HeldOutGame:
             played = [kept for kept in self._simple if kept in self._losses]
             lowest = sorted(played, key=lambda kept: self._losses[kept].mean())[:FITS_OF_MANY]
             self._simple = {kept: self._simple[kept] for kept in lowest}
-            self.on_played(len(self._losses))
+            progress(len(self._losses), None, f"{TRIALS}: {len(self._losses)}")
         return self._losses[choice]
 
     def _judge(self, D: FloatArray, at: IntArray, observed: BoolArray) -> FloatArray:
@@ -309,7 +309,3 @@ class _Kernel:
         """For the rows of the other folds."""
         variances = self._parts[fold][1][: self._n_components(fold, penalty)]
         return PrincipalRidge.of_variances(np.append(variances, 0.0), int((self._folds != fold).sum()), penalty)
-
-
-def _no_progress(n_played: int) -> None:
-    """Called after each candidate where no progress is to be shown."""
