@@ -1,10 +1,13 @@
 """``hidldl demo``: the main job on real data, in about a minute."""
 
+import sys
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from hidldl.progress import at_terminal, count, shown
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -33,7 +36,7 @@ def demo(dataset: str, rows: int, rate: float, seed: int, picture: Path) -> None
     from rich.console import Console
 
     from hidldl.datasets.loading import load_dataset
-    from hidldl.experiments.demo import Demo
+    from hidldl.experiments.demo import DEMO_METHODS, Demo
     from hidldl.reports.figures import new_figure
 
     if picture.suffix.lower() not in (".png", ".svg", ".pdf"):
@@ -43,7 +46,8 @@ def demo(dataset: str, rows: int, rate: float, seed: int, picture: Path) -> None
     console = Console()
     try:
         new_figure(1, 1)  # tells of a missing matplotlib before the work, not after it
-        with console.status(f"Loading {dataset} ..."):
+        with shown(at_terminal(sys.stderr)) as progress:
+            progress(0, None, f"loading {dataset}")
             data = load_dataset(dataset)
         hidden = Demo.prepare(data, rate, seed, rows)
     except (ImportError, ValueError, OSError) as error:
@@ -54,12 +58,9 @@ def demo(dataset: str, rows: int, rate: float, seed: int, picture: Path) -> None
         f"{share_hidden:.0%} of the labels are now hidden and the rest inflated to sum to 1.",
         highlight=False,
     )
-    results = []
-    with warnings.catch_warnings(), console.status("Recovering ...") as status:
+    with warnings.catch_warnings(), shown(at_terminal(sys.stderr)) as progress:
         warnings.simplefilter("ignore")  # Algorithm 1 stops by iterations here, as in the paper
-        for result in hidden.run():
-            results.append(result)
-            status.update(f"Recovering ... {result.method.name} took {result.seconds:.1f} s")
+        results = list(count(hidden.run(), progress, len(DEMO_METHODS), "recovering, methods"))
     console.print(_table(results))
     console.print(_legend(results), highlight=False)
     _save_picture(hidden, results, picture)
