@@ -31,7 +31,7 @@ from threadpoolctl import threadpool_limits
 from hidldl import BayesHidLDL, HidLDL, MeanFill, hide_labels, load_dataset, score
 from hidldl.arrays import BoolArray, FloatArray
 from hidldl.experiments.code_version import code_version
-from hidldl.experiments.paper import ALPHAS, contender
+from hidldl.experiments.paper import PAPER_ALPHAS, contender
 from hidldl.experiments.protocol import Experiment
 from hidldl.experiments.runner import run
 from hidldl.experiments.store import Store
@@ -139,7 +139,7 @@ def hide_and_recover(name: str, mechanism: str, slope: float, seed: int) -> dict
     D_obs, observed = hide_labels(D, 0.5, seed, slope=slope, **more)
     now = BayesHidLDL(random_state=seed).fit(X, D_obs, observed=observed)
     then = BayesHidLDL(random_state=seed, **SIMPLE).fit(X, D_obs, observed=observed)
-    path = HidLDL().alpha_path(ALPHAS, X, D_obs, observed=observed)
+    path = HidLDL().alpha_path(PAPER_ALPHAS, X, D_obs, observed=observed)
     true_mass = np.where(observed, 0, D).sum(axis=1)
     low, high, *_ = now.intervals(0.9)
     return {

@@ -20,9 +20,9 @@ from provenance import provenance, write_markdown
 
 from hidldl import MEASURES
 from hidldl.experiments.paper import (
-    ALPHAS,
     FIGURES,
     METHODS,
+    PAPER_ALPHAS,
     TABLES,
     contender,
     published_results,
@@ -42,7 +42,7 @@ ORACLE, FILL, BAYES = "HidLDL", "MeanFill", "BayesHidLDL"
 COMPARED = tuple(c.title for c in METHODS if c.title not in (ORACLE, FILL, BAYES))
 IS_NOISY = "PT-Bayes"  # a matter of luck, to be judged by its standard error
 
-RESTORED = contender("hidldl", alphas=ALPHAS, title="HidLDL, restored", rows="public")
+RESTORED = contender("hidldl", alphas=PAPER_ALPHAS, title="HidLDL, restored", rows="public")
 AUTO = contender("hidldl", alpha="auto", title="HidLDL, alpha auto", rows="public")
 RELATIVE = contender("bayes", title="BayesHidLDL, relative", rows="relative")
 OWN_PREDICTIONS = contender("bayes", title="BayesHidLDL, own predictions", predicts=True)
@@ -53,7 +53,7 @@ VARIANTS = (
     contender("ldldpa", title="LDL-DPA, 50 iterations", max_iter=50),
     contender("ldldpa", title="LDL-DPA, 600 iterations", max_iter=600),
 )
-BY_ALPHA = tuple(contender("hidldl", alpha=alpha, title=f"2^{int(np.log2(alpha))}") for alpha in ALPHAS)
+BY_ALPHA = tuple(contender("hidldl", alpha=alpha, title=f"2^{int(np.log2(alpha))}") for alpha in PAPER_ALPHAS)
 
 
 def experiments(datasets: Sequence[str], repetitions: int = REPETITIONS) -> dict[str, Experiment]:

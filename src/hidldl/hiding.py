@@ -14,7 +14,7 @@ from hidldl.validation import (
     check_number,
 )
 
-Setting: TypeAlias = Literal["hidden", "incomplete"]
+HidingSetting: TypeAlias = Literal["hidden", "incomplete"]
 Mechanism: TypeAlias = Literal["uniform", "label", "row", "feature", "degree", "top-k"]
 
 SMALLEST_SHARE = 0.01
@@ -26,7 +26,7 @@ def hide_labels(
     rate: float = 0.5,
     random_state: RandomState = None,
     *,
-    setting: Setting = "hidden",
+    setting: HidingSetting = "hidden",
     mechanism: Mechanism = "uniform",
     slope: float = 1.0,
     features: Any = None,
@@ -93,7 +93,7 @@ def hide_labels(
     """
     check_number(rate, "rate", at_least=0, at_most=1)
     check_number(slope, "slope", at_least=0, at_most=100)
-    check_choice(setting, "setting", get_args(Setting))
+    check_choice(setting, "setting", get_args(HidingSetting))
     check_choice(mechanism, "mechanism", get_args(Mechanism))
     rows = check_distributions(D)
     rng = random_generator(random_state)

@@ -203,13 +203,13 @@ def _check(
     path: Path, asked: dict[str, Any], votes: dict[str, Any], reading: dict[str, Any], report: Path | None
 ) -> None:
     """Say how the table is understood and what is wrong with it; end with 2 if a run would not succeed."""
-    from hidldl.tables.checking import check_table
+    from hidldl.tables.checking import check_file
     from hidldl.tables.planning import Options
     from hidldl.tables.writing import Targets
 
     if report is not None:
         Targets(None, report).check(path)
-    check = check_table(path, Options(**asked), votes=votes, reading=reading)
+    check = check_file(path, Options(**asked), votes=votes, reading=reading)
     _print_check(check)
     if report is not None:
         with replacing(report) as target:

@@ -6,7 +6,7 @@ import numpy as np
 
 from hidldl.arrays import FloatArray
 from hidldl.datasets.loading import load_dataset
-from hidldl.experiments.paper import ALPHAS
+from hidldl.experiments.paper import PAPER_ALPHAS
 from hidldl.experiments.protocol import Condition
 from hidldl.hiding import hide_labels
 from hidldl.learners.ldllrr import LDLLRR
@@ -26,7 +26,7 @@ def typical_row(dataset: str, rate: float = 0.5, repetition: int = 0) -> dict[st
         warnings.simplefilter("ignore")
         best = {
             kind: min(
-                (m.raw_distributions_ for m in kind().alpha_path(ALPHAS, data.features, D_obs, observed)),
+                (m.raw_distributions_ for m in kind().alpha_path(PAPER_ALPHAS, data.features, D_obs, observed)),
                 key=lambda D: chebyshev(truth, D),
             )
             for kind in (HidLDL, IncomLDL)

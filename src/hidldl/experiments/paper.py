@@ -14,7 +14,7 @@ from hidldl.datasets.registry import FILES
 from hidldl.experiments.protocol import Contender, Experiment, Setting, registered_contenders, registered_datasets
 from hidldl.methods import find_method
 
-ALPHAS = tuple(float(2.0**exponent) for exponent in np.arange(-10, 11))
+PAPER_ALPHAS = tuple(float(2.0**exponent) for exponent in np.arange(-10, 11))
 INTERVAL_LEVEL = 0.9
 
 
@@ -30,8 +30,8 @@ def contender(name: str, *, alphas: tuple[float, ...] = (), title: str | None = 
 
 
 METHODS = (
-    contender("hidldl", alphas=ALPHAS),
-    contender("incomldl", alphas=ALPHAS),
+    contender("hidldl", alphas=PAPER_ALPHAS),
+    contender("incomldl", alphas=PAPER_ALPHAS),
     contender("winldl"),
     # The published code stops after 150 rounds; the tables were made with more.
     contender("saiis", max_iter=600),
@@ -45,7 +45,7 @@ METHODS = (
 OURS = METHODS[0].title
 ABLATIONS = (
     METHODS[0],
-    contender("hidldl", alphas=ALPHAS, title="without-constraint", constraint=False),
+    contender("hidldl", alphas=PAPER_ALPHAS, title="without-constraint", constraint=False),
     contender("hidldl", title="without-trace-norm", alpha=0),
 )
 
@@ -125,7 +125,7 @@ class PaperFigure:
         return (Experiment(f"Figure {self.number}", self.setting, chosen, self.rates, self.contenders, repetitions),)
 
 
-SENSITIVITY = tuple(contender(name, alpha=alpha) for name in ("hidldl", "incomldl") for alpha in ALPHAS)
+SENSITIVITY = tuple(contender(name, alpha=alpha) for name in ("hidldl", "incomldl") for alpha in PAPER_ALPHAS)
 
 FIGURES: dict[str, PaperFigure] = {
     figure.number: figure

@@ -24,7 +24,7 @@ from hidldl.recovery.kernelmean import SMALLEST_FEATURE, KernelMap, Ridge, witho
 from hidldl.recovery.latent import Estimates, LatentModel, Parameters, Rows
 from hidldl.recovery.partitions_dask import constant
 from hidldl.recovery.rowweights import weights_of_rows
-from hidldl.recovery.table_dask import ClusterTable, Part, Recovered, added, in_a_tree, keep_results, recovered
+from hidldl.recovery.table_dask import ClusterTable, PartitionRows, Recovered, added, in_a_tree, keep_results, recovered
 
 
 class State(NamedTuple):
@@ -69,7 +69,7 @@ class PartRounds(Rounds):
     features: Any
     weights: Any
 
-    def __init__(self, part: Part, fixed: Fixed, state: State | None) -> None:
+    def __init__(self, part: PartitionRows, fixed: Fixed, state: State | None) -> None:
         kernel, self.regression, self.parameters, mean_votes = fixed
         self.features = KernelRows(kernel, part.features)
         self.shares, self.observed, self.mapper = part.shares, part.observed, map
@@ -95,11 +95,11 @@ def center_and_deviation(table: ClusterTable) -> tuple[FloatArray, FloatArray]:
     return mean * peak, without_rounding(np.sqrt(squares / len(table))) * peak
 
 
-def largest_features(part: Part) -> FloatArray:
+def largest_features(part: PartitionRows) -> FloatArray:
     return np.abs(part.features).max(axis=0).astype(np.float64)
 
 
-def moments(part: Part, peak: FloatArray) -> tuple[int, FloatArray, FloatArray]:
+def moments(part: PartitionRows, peak: FloatArray) -> tuple[int, FloatArray, FloatArray]:
     """Rows, means and sums of squares around them, of features divided by their largest value."""
     scaled = part.features / peak
     mean = scaled.mean(axis=0)
@@ -138,7 +138,7 @@ class EndSums(NamedTuple):
     largest: FloatArray
 
 
-def bayes_start(part: Part, kernel: KernelMap, origin: FloatArray, nu: float, mean_votes: float) -> StartSums:
+def bayes_start(part: PartitionRows, kernel: KernelMap, origin: FloatArray, nu: float, mean_votes: float) -> StartSums:
     """Sums over a partition; features are relative to ``origin``, so that no digits are lost."""
     total, gram = np.zeros(len(origin)), np.zeros((len(origin), len(origin)))
     for block in row_blocks(len(part.features)):
@@ -151,13 +151,13 @@ def bayes_start(part: Part, kernel: KernelMap, origin: FloatArray, nu: float, me
     return StartSums(total, gram, sums_over_pairs(shares, part.observed, nu), entropy)
 
 
-def bayes_round(part: Part, fixed: Fixed, estimates: Estimates, state: State | None) -> tuple[Sums, State]:
+def bayes_round(part: PartitionRows, fixed: Fixed, estimates: Estimates, state: State | None) -> tuple[Sums, State]:
     """The E step of a partition: its part of the sums, and its new state."""
     rounds = PartRounds(part, fixed, state)
     return rounds.sums(estimates), rounds.state
 
 
-def bayes_end(part: Part, fixed: Fixed, model: LatentModel, state: State) -> EndSums:
+def bayes_end(part: PartitionRows, fixed: Fixed, model: LatentModel, state: State) -> EndSums:
     rows, evidence = PartRounds(part, fixed, state).posterior(model)
     return EndSums(float(evidence.sum()), rows.kinds.sum(axis=0), rows.kinds.max(axis=0))
 
@@ -167,20 +167,20 @@ def end_of_all(parts: Sequence[EndSums]) -> EndSums:
     return sums._replace(largest=np.max([part.largest for part in parts], axis=0))
 
 
-def bayes_residuals(part: Part, fixed: Fixed, model: LatentModel, of: tuple[State, slice]) -> FloatArray:
+def bayes_residuals(part: PartitionRows, fixed: Fixed, model: LatentModel, of: tuple[State, slice]) -> FloatArray:
     state, some = of
     rows, _ = PartRounds(part, fixed, state).posterior(model)
     return model.residuals(rows.part(some))
 
 
-def bayes_rows(part: Part, fixed: Fixed, model: LatentModel, chosen: IntArray, state: State) -> Rows:
+def bayes_rows(part: PartitionRows, fixed: Fixed, model: LatentModel, chosen: IntArray, state: State) -> Rows:
     """The posterior of a partition's rows."""
     rows, _ = PartRounds(part, fixed, state).posterior(model)
     return rows.of_kinds(chosen)
 
 
 def bayes_recovery(
-    part: Part, fixed: Fixed, model: LatentModel, chosen: IntArray, estimator: Any, state: State
+    part: PartitionRows, fixed: Fixed, model: LatentModel, chosen: IntArray, estimator: Any, state: State
 ) -> Recovered:
     """A partition's recovered rows."""
     return recovered(part, estimator._estimate(bayes_rows(part, fixed, model, chosen, state)), estimator)
@@ -198,7 +198,7 @@ class ClusterRows:
         return self.n_rows
 
 
-def bayes_kinds(part: Part, fixed: Fixed, model: LatentModel, chosen: IntArray, state: State) -> FloatArray:
+def bayes_kinds(part: PartitionRows, fixed: Fixed, model: LatentModel, chosen: IntArray, state: State) -> FloatArray:
     return bayes_rows(part, fixed, model, chosen, state).kinds
 
 

@@ -39,7 +39,7 @@ FAN = 8
 """Sums that are added by one task. The order is fixed, so that it makes no difference which worker is first."""
 
 
-class Part(NamedTuple):
+class PartitionRows(NamedTuple):
     """Rows of a partition, after every check."""
 
     features: Any
@@ -75,7 +75,7 @@ class Survey(NamedTuple):
     has_single: int
 
 
-class Column:
+class LazyMatrix:
     """A matrix of the table: its shape, and some of its rows on demand."""
 
     def __init__(self, table: "ClusterTable", name: str, shape: tuple[int, ...]) -> None:
@@ -112,13 +112,13 @@ class ClusterTable:
         refuse_unseen_labels(self.survey.seen[None] > 0, stand_in, "D_obs")
         self.dtype = np.dtype(np.float32 if self.survey.has_single else np.float64)
         self.shape = (n_rows, n_labels)
-        self.features: Any = Column(self, "features", (n_rows, estimator.n_features_in_))
-        self.shares: Any = Column(self, "shares", self.shape)
-        self.observed: Any = Column(self, "observed", self.shape)
+        self.features: Any = LazyMatrix(self, "features", (n_rows, estimator.n_features_in_))
+        self.shares: Any = LazyMatrix(self, "shares", self.shape)
+        self.observed: Any = LazyMatrix(self, "observed", self.shape)
         self.mean_votes = 1.0 if votes is None else self.survey.votes / n_rows
         if not self.mean_votes:
             raise ValueError("votes is zero in every row; give at least one row a positive number.")
-        self.row_weights: Any = Column(self, "weights", (n_rows,))
+        self.row_weights: Any = LazyMatrix(self, "weights", (n_rows,))
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -242,7 +242,7 @@ def on_part(function: Callable[..., Any], partition: Any, first: int, zeros: Zer
         return function(part, *arguments)
 
 
-def _checked(partition: Any, zeros: Zeros) -> Part:
+def _checked(partition: Any, zeros: Zeros) -> PartitionRows:
     X, D_obs, observed, votes = (read(partition, name) for name in ("X", "D_obs", "observed", "votes"))
     rows = check_observed_rows(D_obs, observed, every_label_seen=False, zeros=zeros, can_tell=True)
     if rows.unknown is not None:
@@ -256,10 +256,10 @@ def _checked(partition: Any, zeros: Zeros) -> Part:
     if votes is not None:
         # A partition may have no votes at all; the table may not.
         votes = check_one_per_row(np.append(votes, 1.0), len(rows.shares) + 1, "votes", "number")[:-1]
-    return Part(features, rows, votes)
+    return PartitionRows(features, rows, votes)
 
 
-def survey(part: Part) -> Survey:
+def survey(part: PartitionRows) -> Survey:
     rows = part.rows
     zeros = bool((rows.shares[rows.observed] == 0).any())
     votes = 0.0 if part.votes is None else float(part.votes.sum())
@@ -267,7 +267,7 @@ def survey(part: Part) -> Survey:
     return Survey(seen, rows.shares.sum(axis=0, dtype=np.float64), votes, int(zeros), int(single))
 
 
-def rows_at(part: Part, mean_votes: float, positions: IntArray) -> Sample:
+def rows_at(part: PartitionRows, mean_votes: float, positions: IntArray) -> Sample:
     weights = weights_of_rows(part.votes, mean_votes, len(part.rows.shares))
     return Sample(*(side[positions] for side in (part.features, part.shares, part.observed, weights)))
 
@@ -297,7 +297,7 @@ class Recovered(NamedTuple):
     observed: Any
 
 
-def recovered(part: Part, raw: FloatArray, estimator: Any) -> Recovered:
+def recovered(part: PartitionRows, raw: FloatArray, estimator: Any) -> Recovered:
     """As the end of every fit in memory."""
     rows = part.rows
     if not np.isfinite(raw).all():
@@ -318,11 +318,11 @@ def keep_results(estimator: Any, table: ClusterTable, parts: Sequence[Any]) -> N
     estimator.label_names_ = table.label_names
 
 
-def part_of_mean(part: Part, mean: FloatArray) -> FloatArray:
+def part_of_mean(part: PartitionRows, mean: FloatArray) -> FloatArray:
     """A partition's part of a round of the mean fill."""
     return np.asarray(rest((~part.rows.observed).astype(mean.dtype), mean) @ part.rows.shares)
 
 
-def part_of_recovery(part: Part, mean: FloatArray, estimator: Any) -> Recovered:
+def part_of_recovery(part: PartitionRows, mean: FloatArray, estimator: Any) -> Recovered:
     """A partition's recovered rows by the mean fill."""
     return recovered(part, filled(part.rows.shares, (~part.rows.observed).astype(mean.dtype), mean), estimator)

@@ -97,7 +97,7 @@ class TableCheck:
         )
 
 
-def check_table(path: Path, options: Options, *, votes: Mapping[str, Any], reading: Mapping[str, Any]) -> TableCheck:
+def check_file(path: Path, options: Options, *, votes: Mapping[str, Any], reading: Mapping[str, Any]) -> TableCheck:
     """Check a table, or votes, as ``recover_table`` would read them; a table that cannot be read is an error too."""
     try:
         table, options, notes = understand(path, options, **votes, reading=reading)

@@ -21,7 +21,7 @@ N_VOTES = "n_votes"
 
 
 @dataclass(frozen=True)
-class Votes:
+class VoteCounts:
     """Votes counted: a row per item, a column per label, and what is known of the items."""
 
     frame: pd.DataFrame
@@ -56,7 +56,7 @@ def count_votes(
     *,
     shown: str | None = None,
     features: Table | None = None,
-) -> Votes:
+) -> VoteCounts:
     """Count the votes of a long table.
 
     Parameters
@@ -102,7 +102,7 @@ def count_votes(
         f"{len(votes):,} votes for {counts.shape[1]} labels on {len(counts):,} items are counted",
         *([f"rows without a label: {n_empty:,}"] if n_empty else []),
     ]
-    return Votes(frame.rename_axis(item).reset_index(), item, tuple(counts.columns), tuple(notes))
+    return VoteCounts(frame.rename_axis(item).reset_index(), item, tuple(counts.columns), tuple(notes))
 
 
 def _one_label_each(rows: pd.DataFrame, label: str, names: Sequence[str]) -> pd.DataFrame:
