@@ -18,9 +18,9 @@ from hidldl.methods import find_method
 from hidldl.tables.blocks import MOSTLY
 from hidldl.tables.column_names import ColumnNames, select_columns, shortest_choice
 from hidldl.tables.columns import MOST_DISTINCT, Column, why_not_a_number
+from hidldl.tables.label_guesses import Guess, Reading, guess_among
 from hidldl.tables.labels import Marks, understand_labels
 from hidldl.tables.reading import Table
-from hidldl.tables.readings import Guess, Reading, guess_among
 from hidldl.tables.sources import quoted, quoted_list
 from hidldl.tables.words import ID_WORDS, ROW_NAMES, TOTAL_ROWS, words
 
