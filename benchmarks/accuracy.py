@@ -4,7 +4,7 @@
     HIDLDL_DATA=folder python benchmarks/accuracy.py hiding | noise | ordered | regret | acts [--masks 2]
 
 An interrupted run goes on where it stopped: results are kept in benchmarks/.kept, or in the store of "before".
-"before" divides by benchmarks/yardstick.csv, the figures of commit 0dbbf58 on the same masks. "hiding" hides labels by
+"before" divides by benchmarks/yardstick.csv, the numbers of commit 0dbbf58 on the same masks. "hiding" hides labels by
 other mechanisms than chance, and divides by a fit with one kind of rows that takes labels as hidden alike, the model of
 before. "noise" has nothing to learn: rows are Dirichlet, features are noise, and the mean fill is the limit. "ordered"
 has 70 ordered labels. "regret" generates tables from the model itself; the limit is the posterior under the true

@@ -30,7 +30,7 @@ LOOKUPS = [(rows, at_once) for rows in (8, 16, 32, 64) for at_once in (1, 4, 8)]
 TILES = [(16, 32, 1), (16, 64, 1), (32, 32, 1), (32, 32, 2), (32, 16, 2), (64, 32, 2), (64, 16, 4)]
 
 
-class Figure(NamedTuple):
+class Timing(NamedTuple):
     """What was measured: seconds for all rows, the goal for ten million, and the bytes that must move at least."""
 
     what: str
@@ -117,7 +117,7 @@ def scattered_laplacian(n_rows: int, device: Any) -> Any:
     return library("device").sparse_on_device(starts, columns.reshape(-1), values.reshape(-1), device)
 
 
-def of_algorithm1(n_rows: int, device: Any) -> list[Figure]:
+def of_algorithm1(n_rows: int, device: Any) -> list[Timing]:
     """100 iterations of Algorithm 1, and their parts."""
     D_obs, observed = shares_and_mask(n_rows, device)
     G = scattered_laplacian(n_rows, device)
@@ -128,11 +128,11 @@ def of_algorithm1(n_rows: int, device: Any) -> list[Figure]:
     few = {**OPTIONS, "max_iter": 5}
     out = torch.empty_like(D_obs)
     measured = seconds(lambda: plain(G, D_obs, observed, **few), device, turns=2) / 5
-    figures = [Figure("an iteration, PyTorch alone", measured, None, sweep)]
+    timings = [Timing("an iteration, PyTorch alone", measured, None, sweep)]
     measured = seconds(lambda: G @ D_obs, device, turns=3)
-    figures.append(Figure("graph times D, PyTorch alone", measured, None, graph + 2 * table))
+    timings.append(Timing("graph times D, PyTorch alone", measured, None, graph + 2 * table))
     if device.type != "cuda":
-        return figures
+        return timings
     kernels = library("recovery.algorithm1_triton")
 
     D = kernels.aligned(D_obs)
@@ -142,24 +142,24 @@ def of_algorithm1(n_rows: int, device: Any) -> list[Figure]:
         return seconds(lambda: kernels.multiply(G, D, out), device, turns=5)
 
     moved = graph + table + lookups
-    figures.append(Figure("graph times D, kernel", look_up(), 1.8e-3, moved))
+    timings.append(Timing("graph times D, kernel", look_up(), 1.8e-3, moved))
     best, note = best_configuration(kernels, ("LOOKUP_ROWS", "LOOKUPS_AT_ONCE"), LOOKUPS, look_up)
-    figures.append(Figure("the same, best configuration", best, None, moved, note))
+    timings.append(Timing("the same, best configuration", best, None, moved, note))
     expected = plain(G, D_obs, observed, **few).D
     off = float((kernels.solve(G, D_obs, observed, **few).D - expected).abs().max())
     del expected
     measured = seconds(lambda: kernels.solve(G, D_obs, observed, **OPTIONS, max_iter=100), device, turns=2)
     note = f"at most {off:.1e} from PyTorch alone after 5 iterations"
-    figures.append(Figure("HidLDL, 100 iterations, if each value moves once", measured, 0.6, 101 * sweep, note))
-    figures.append(Figure("the same, with the row of every neighbour", measured, 0.6, 101 * (sweep + lookups)))
+    timings.append(Timing("HidLDL, 100 iterations, if each value moves once", measured, 0.6, 101 * sweep, note))
+    timings.append(Timing("the same, with the row of every neighbour", measured, 0.6, 101 * (sweep + lookups)))
 
     def iterate() -> float:
         kernels.solve(G, D_obs, observed, **few)
         return seconds(lambda: kernels.solve(G, D_obs, observed, **OPTIONS, max_iter=19), device, turns=2)
 
     best, note = best_configuration(kernels, ("TILE_ROWS", "TILES", "TILE_WARPS"), TILES, iterate)
-    figures.append(Figure("20 sweeps, best configuration", best, None, 20 * (sweep + lookups), note))
-    return figures
+    timings.append(Timing("20 sweeps, best configuration", best, None, 20 * (sweep + lookups), note))
+    return timings
 
 
 def best_configuration(
@@ -190,11 +190,11 @@ def features(n_rows: int, n_directions: int, device: Any) -> Any:
     return sources @ torch.randn((n_directions, FEATURES), generator=generator, device=device)
 
 
-def of_the_graph(n_rows: int, device: Any) -> list[Figure]:
+def of_the_graph(n_rows: int, device: Any) -> list[Timing]:
     return of_a_graph(n_rows, 6, device) + of_a_graph(n_rows, FEATURES, device)
 
 
-def of_a_graph(n_rows: int, n_directions: int, device: Any) -> list[Figure]:
+def of_a_graph(n_rows: int, n_directions: int, device: Any) -> list[Timing]:
     """The search for neighbours, the graph, and Algorithm 1 on it."""
     graph_torch = library("graph_torch")
     X = features(n_rows, n_directions, device)
@@ -202,20 +202,20 @@ def of_a_graph(n_rows: int, n_directions: int, device: Any) -> list[Figure]:
     measured, neighbors = timed(lambda: graph_torch.nearest_neighbors(X, NEIGHBORS, True), device)
     gigabytes = (X.nbytes + neighbors.indices.nbytes + neighbors.distances.nbytes) / 1e9
     note = f"recall {neighbors.recall:.3f}"
-    figures = [Figure(f"neighbours, {FEATURES} features, {name}", measured, 60, gigabytes, note)]
+    timings = [Timing(f"neighbours, {FEATURES} features, {name}", measured, 60, gigabytes, note)]
     sigma = float(neighbors.distances.median())
     measured, G = timed(lambda: graph_torch.laplacian(neighbors, sigma, X.dtype), device)
     note = f"{len(G.values()) / n_rows:.1f} entries per row"
-    figures.append(Figure(f"their graph, {name}", measured, note=note))
+    timings.append(Timing(f"their graph, {name}", measured, note=note))
     if device.type == "cuda":
         D_obs, observed = shares_and_mask(n_rows, device)
         solve, options = library("recovery.algorithm1_triton").solve, {**OPTIONS, "max_iter": 100}
         measured = seconds(lambda: solve(G, D_obs, observed, **options), device, turns=2)
-        figures.append(Figure(f"HidLDL, 100 iterations on it, {name}", measured))
-    return figures
+        timings.append(Timing(f"HidLDL, 100 iterations on it, {name}", measured))
+    return timings
 
 
-def of_modes(n_rows: int, device: Any) -> list[Figure]:
+def of_modes(n_rows: int, device: Any) -> list[Timing]:
     """Newton's method for each row, from nothing, for at most a million rows."""
     n_rows = min(n_rows, 1_000_000)
     shares, observed = shares_and_mask(n_rows, device)
@@ -226,13 +226,13 @@ def of_modes(n_rows: int, device: Any) -> list[Figure]:
         weights, slope, evidence = torch.zeros_like(shares), torch.zeros_like(S), torch.zeros_like(ones)
         find(S, torch.zeros_like(shares), ones, shares, presence, 100 * ones, 20, 1e-3, ones, weights, slope, evidence)
 
-    figures, moved = [], 4 * n_rows * (5 * LABELS + 4) / 1e9
+    timings, moved = [], 4 * n_rows * (5 * LABELS + 4) / 1e9
     for name in ("torch", "triton")[: 2 if device.type == "cuda" else 1]:
         find = library(f"recovery.logisticnormal_{name}").find_modes
         run(find)
         measured, _ = timed(partial(run, find), device)
-        figures.append(Figure(f"modes of {n_rows:,} rows, {name}", measured, None, moved))
-    return figures
+        timings.append(Timing(f"modes of {n_rows:,} rows, {name}", measured, None, moved))
+    return timings
 
 
 def kernel_of(X: Any) -> Any:
@@ -247,7 +247,7 @@ def kernel_of(X: Any) -> Any:
     return kernelmean.Landmarks.choose(X, LANDMARKS, True, np.random.default_rng(0)).with_width(1.0)
 
 
-def of_bayes(n_rows: int, device: Any) -> list[Figure]:
+def of_bayes(n_rows: int, device: Any) -> list[Timing]:
     """BayesHidLDL with given parameters, part by part, in single precision; arrays come from the host and go there."""
     fitting, on_it = library("recovery.fitting"), library("recovery.fitting_torch")
     posterior, latent = library("recovery.posterior"), library("recovery.latent")
@@ -263,47 +263,47 @@ def of_bayes(n_rows: int, device: Any) -> list[Figure]:
     state = 4 * n_rows * (6 * LABELS + 2 * (LABELS + 1)) / 1e9
     in_rounds = ROUNDS * (F.nbytes / 1e9 + state)
     return [
-        Figure(f"features of {LANDMARKS} landmarks", first, None, F.nbytes / 1e9),
-        Figure("their scatter", second, None, F.nbytes / 1e9),
-        Figure(f"{ROUNDS} rounds of EM, and the posterior", third, None, in_rounds),
-        Figure("means of 128 draws", fourth),
-        Figure("BayesHidLDL, all of these", first + second + third + fourth, 20),
+        Timing(f"features of {LANDMARKS} landmarks", first, None, F.nbytes / 1e9),
+        Timing("their scatter", second, None, F.nbytes / 1e9),
+        Timing(f"{ROUNDS} rounds of EM, and the posterior", third, None, in_rounds),
+        Timing("means of 128 draws", fourth),
+        Timing("BayesHidLDL, all of these", first + second + third + fourth, 20),
     ]
 
 
 PARTS = {"hidldl": of_algorithm1, "modes": of_modes, "bayes": of_bayes, "graph": of_the_graph}
 
 
-def markdown(figures: list[Figure], speed: float, n_rows: int) -> str:
+def markdown(timings: list[Timing], speed: float, n_rows: int) -> str:
     heads = ("what", "seconds", "goal", "at least, GB", "share of the bandwidth", "note")
     lines = [f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}"]
-    for figure in figures:
-        share = "" if figure.gigabytes is None else f"{figure.gigabytes * 1e9 / speed / figure.seconds:.2f}"
-        moved = "" if figure.gigabytes is None else f"{figure.gigabytes:.2f}"
-        goal = "" if figure.goal is None or n_rows != ROWS else f"{figure.goal:g}"
-        lines.append(f"| {figure.what} | {figure.seconds:.4g} | {goal} | {moved} | {share} | {figure.note} |")
+    for timing in timings:
+        share = "" if timing.gigabytes is None else f"{timing.gigabytes * 1e9 / speed / timing.seconds:.2f}"
+        moved = "" if timing.gigabytes is None else f"{timing.gigabytes:.2f}"
+        goal = "" if timing.goal is None or n_rows != ROWS else f"{timing.goal:g}"
+        lines.append(f"| {timing.what} | {timing.seconds:.4g} | {goal} | {moved} | {share} | {timing.note} |")
     lines += ["", f"{n_rows:,} rows, {LABELS} labels; a copy moves {speed / 1e12:.3f} TB/s."]
     return "\n".join(lines)
 
 
 def main(n_rows: int, device: Any, parts: list[str], path: Path | None) -> None:
     speed = bandwidth(device)
-    figures = []
+    timings = []
     for part in parts:
         started = perf_counter()
         try:
-            figures += PARTS[part](n_rows, device)
+            timings += PARTS[part](n_rows, device)
         except Exception:
             # The other parts are worth their minutes.
             traceback.print_exc()
         print(f"{part}: {perf_counter() - started:.0f} s in all", file=sys.stderr, flush=True)
         # What is measured is seen even if a later part fails.
-        print(markdown(figures, speed, n_rows), file=sys.stderr, flush=True)
+        print(markdown(timings, speed, n_rows), file=sys.stderr, flush=True)
         if device.type == "cuda":
             torch.cuda.empty_cache()
     packages = ["numpy", "torch", *(["triton"] if find_spec("triton") else [])]
     card = f", {torch.cuda.get_device_name(device)}" if device.type == "cuda" else ""
-    source, text = provenance(packages, card), markdown(figures, speed, n_rows)
+    source, text = provenance(packages, card), markdown(timings, speed, n_rows)
     print(f"{text}\n\n{source}")
     if path:
         write_markdown(path, text, source)

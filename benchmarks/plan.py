@@ -1,11 +1,11 @@
-"""How long BayesHidLDL takes on tables that nobody has measured: a plan from measured rates and stated figures.
+"""How long BayesHidLDL takes on tables that nobody has measured: a plan from measured rates and stated numbers.
 
     python benchmarks/plan.py [--rows 100000] [--results docs/results] [--write FOLDER]
 
 The CPU time of a row is measured here, with the code of the cluster on one core: a fit of a Parquet file of so many
 rows in 15 rounds, and its recovered rows. The table has 16 features and 10 labels, half of them hidden, in double
 precision, and the model 500 landmarks. What the card and one machine do is read from the tables of gpu.py and
-bayes_scale.py. Figures of networks and of Dask's scheduler are stated, in ``STATED``. Parts are added up as if none ran
+bayes_scale.py. Numbers of networks and of Dask's scheduler are stated, in ``STATED``. Parts are added up as if none ran
 while another waits.
 """
 

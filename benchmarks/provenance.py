@@ -1,4 +1,4 @@
-"""Where and when the figures in docs/results were measured, in one line."""
+"""Where and when the numbers in docs/results were measured, in one line."""
 
 import os
 import platform
@@ -16,7 +16,7 @@ def provenance(packages: Sequence[str] = PACKAGES, machine: str = "") -> str:
     """Commit, date, versions and machine of this run. In a copy without history, HIDLDL_COMMIT names the commit."""
     named = os.environ.get("HIDLDL_COMMIT")
     commit = named or _git("rev-parse", "--short", "HEAD") or "unknown"
-    # Figures of code that nobody can check out again must not pass for those of a commit.
+    # Numbers of code that nobody can check out again must not pass for those of a commit.
     is_changed = not named and _git("status", "--porcelain", "--untracked-files=no", "--", "src", "benchmarks")
     changed = " with changes" if is_changed else ""
     versions = ", ".join(f"{package} {version(package)}" for package in packages)

@@ -2,7 +2,7 @@
 
     HIDLDL_DATA=folder python benchmarks/quality.py [--jobs 2] [--store FILE] [--write docs/results] [DATASET ...]
 
-Five masks for each dataset and rate, the same for every method, so a figure that two tables show is the same in both.
+Five masks for each dataset and rate, the same for every method, so a number that two tables show is the same in both.
 "Oracle" is Algorithm 1 with the alpha, of 2^-10 ... 2^10, whose rows are nearest to the ground truth, as in the paper.
 What is in the store, and was made by the code as it is now, is not run again: an interrupted run goes on where it
 stopped. --render runs nothing. A table is written when all of its masks are there, and left as it is otherwise.
@@ -105,7 +105,7 @@ def beside_the_paper(results: pd.DataFrame) -> str:
     for (name, row), (_, spread) in zip(means.iterrows(), stds.iterrows(), strict=True):
         raw, restored, filled = (f"{row[c]:.4f} ± {spread[c]:.4f}" for c in columns)
         mark = "\\*" if name in OTHER_FEATURES else ""
-        paper, _ = paper_figure("chebyshev", str(name), ORACLE)
+        paper, _ = paper_result("chebyshev", str(name), ORACLE)
         ratio = row[ORACLE] / paper
         lines.append(f"| {name}{mark} | {paper:.4f} | {raw} | {ratio:.3f} | {restored} | {filled} |")
     notes = [f"\\* {name}: {note}." for name, note in OTHER_FEATURES.items() if name in means.index]
@@ -123,10 +123,10 @@ def by_alpha(results: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def paper_figure(measure: str, dataset: str, method: str) -> tuple[float, float]:
+def paper_result(measure: str, dataset: str, method: str) -> tuple[float, float]:
     """The paper's mean and standard deviation for recovery with half of the labels hidden."""
-    figures = published_results().query("table == @PAPER_TABLES[@measure] and dataset == @dataset")
-    chosen = figures[figures["method"] == method].iloc[0]
+    published = published_results().query("table == @PAPER_TABLES[@measure] and dataset == @dataset")
+    chosen = published[published["method"] == method].iloc[0]
     return float(chosen["mean"]), float(chosen["std"])
 
 
@@ -149,7 +149,7 @@ def method_table(method: str, results: pd.DataFrame) -> str:
         cells = [name + ("\\*" if name in OTHER_FEATURES else "")]
         for measure in PAPER_TABLES:
             ours = runs[measure].loc[name].to_numpy()
-            paper, spread = paper_figure(measure, name, method.partition(",")[0])
+            paper, spread = paper_result(measure, name, method.partition(",")[0])
             ratio = ours.mean() / paper
             error = np.hypot(spread, ours.std(ddof=1)) / np.sqrt(len(ours)) if len(ours) > 1 else np.nan
             within[measure] += name in comparable and abs(ratio - 1) <= 0.05

@@ -1,4 +1,4 @@
-"""Published figures: each says where it was measured, and no two places disagree."""
+"""Published numbers: each says where it was measured, and no two places disagree."""
 
 import json
 import re
@@ -15,7 +15,7 @@ TABLES = sorted(RESULTS.rglob("*.md"))
 MEASURED = re.compile(r"Measured at commit [0-9a-f]{7,}( with changes)? on \d{4}-\d{2}-\d{2}[:;] .+\.")
 FIGURE = re.compile(r"(\d+\.\d{4}) ± \d+\.\d{4}")
 ROUNDING = 5e-5
-"""Of figures with four decimals."""
+"""Of numbers with four decimals."""
 
 
 @pytest.mark.parametrize("path", sorted(p for p in RESULTS.rglob("*") if p.is_file()), ids=lambda p: p.name)
@@ -52,7 +52,7 @@ def rows_of(text):
         yield cells(head), [cells(row) for row in rows]
 
 
-def paper_figures(text):
+def paper_numbers(text):
     """Means in the reproduced tables, by measure, dataset, method, rate and setting."""
     for section in text.removeprefix("## ").split("\n## "):
         title = section.partition("\n")[0]
@@ -65,14 +65,14 @@ def paper_figures(text):
                         yield (head[0].split()[0], dataset, method, rate, setting), FIGURE.search(value).group(1)
 
 
-def beside_paper_figures(text):
+def beside_paper_numbers(text):
     for _, rows in rows_of(text):
         for dataset, _, raw, _, restored, filled in rows:
             for method, value in (("HidLDL", raw), ("HidLDL, restored", restored), ("MeanFill", filled)):
                 yield ("chebyshev", dataset, method, 50, "recovery"), FIGURE.search(value).group(1)
 
 
-def method_figures(text):
+def method_numbers(text):
     for section in re.split(r"^### ", text, flags=re.MULTILINE)[1:]:
         method = section.partition("\n")[0]
         for _, rows in rows_of(section):
@@ -82,13 +82,13 @@ def method_figures(text):
 
 
 @pytest.fixture(scope="module")
-def figures():
+def numbers():
     """Every printed mean by what it is of, with the places that print it."""
     printed = defaultdict(lambda: defaultdict(set))
     readers = {
-        **dict.fromkeys((RESULTS / "paper").glob("table-*.md"), paper_figures),
-        RESULTS / "paper_chebyshev.md": beside_paper_figures,
-        RESULTS / "paper_methods.md": method_figures,
+        **dict.fromkeys((RESULTS / "paper").glob("table-*.md"), paper_numbers),
+        RESULTS / "paper_chebyshev.md": beside_paper_numbers,
+        RESULTS / "paper_methods.md": method_numbers,
     }
     for path, reader in readers.items():
         for key, value in reader(path.read_text(encoding="utf-8")):
@@ -96,10 +96,10 @@ def figures():
     return printed
 
 
-def test_a_figure_is_the_same_wherever_it_is_printed(figures):
-    shared = [key for key, values in figures.items() if len(set().union(*values.values())) > 1]
+def test_a_number_is_the_same_wherever_it_is_printed(numbers):
+    shared = [key for key, values in numbers.items() if len(set().union(*values.values())) > 1]
     assert len(shared) > 150
-    different = {key: dict(values) for key, values in figures.items() if len(values) > 1}
+    different = {key: dict(values) for key, values in numbers.items() if len(values) > 1}
     assert not different
 
 
@@ -112,26 +112,26 @@ def test_a_figure_is_the_same_wherever_it_is_printed(figures):
         ("bayes_meanfill_80.md", "BayesHidLDL", "MeanFill", 80),
     ],
 )
-def test_quotients_are_those_of_the_printed_means(figures, table, ours, theirs, rate):
+def test_quotients_are_those_of_the_printed_means(numbers, table, ours, theirs, rate):
     compared = 0
     for head, rows in rows_of((RESULTS / table).read_text(encoding="utf-8")):
         for dataset, *quotients in rows:
             for measure, quotient in zip(head[1:], quotients, strict=True):
                 keys = [(measure, dataset, method, rate, "recovery") for method in (ours, theirs)]
-                if measure in ("cosine", "intersection") or not all(key in figures for key in keys):
+                if measure in ("cosine", "intersection") or not all(key in numbers for key in keys):
                     continue
-                above, below = (float(next(iter(figures[key]))) for key in keys)
+                above, below = (float(next(iter(numbers[key]))) for key in keys)
                 least, most = (above - ROUNDING) / (below + ROUNDING), (above + ROUNDING) / (below - ROUNDING)
                 assert least - 5e-4 <= float(quotient) <= most + 5e-4, (dataset, measure)
                 compared += 1
-    if not any((method, share) == (ours, rate) for _, _, method, share, _ in figures):
+    if not any((method, share) == (ours, rate) for _, _, method, share, _ in numbers):
         pytest.skip(f"no table prints the means of {ours} at {rate} %")
     assert compared >= 11
 
 
 @pytest.mark.parametrize("page", ["docs/results.md", "docs/reproduction.md", "docs/methods/bayes.md"])
-def test_decimals_in_the_text_are_figures_of_a_table(page):
-    """A figure that a sentence quotes is one that was measured here or that the paper has."""
+def test_decimals_in_the_text_are_numbers_of_a_table(page):
+    """A number that a sentence quotes is one that was measured here or that the paper has."""
     text = re.sub(
         r"^\|.*$|```.*?```|`[^`]*`|\$[^$]*\$", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.M | re.S
     )

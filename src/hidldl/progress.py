@@ -76,7 +76,7 @@ def _bar() -> Iterator[Progress]:
     from rich.progress import Progress as Bar
     from rich.table import Column
 
-    # Where a terminal is narrow, words are cut and the bar is short; figures stay whole.
+    # Where a terminal is narrow, words are cut and the bar is short; numbers stay whole.
     columns = (
         TextColumn("{task.description}", markup=False, table_column=Column(ratio=3, no_wrap=True, overflow="ellipsis")),
         BarColumn(bar_width=None, table_column=Column(ratio=1)),

@@ -230,7 +230,7 @@ def texts_on_pairs(page):
     return texts
 
 
-def figures_of_pairs(page):
+def numbers_of_pairs(page):
     """The correlations in the heat map or in the table of pairs."""
     section = re.search(r'<h2 id="together">.*?</section>', page, re.S)[0]
     return re.findall(r"[+−]\d\.\d\d", re.search(r"<tbody>.*?</tbody>", section, re.S)[0])
@@ -262,8 +262,8 @@ def test_the_text_names_what_is_strongest_in_the_picture(kind, n_rows, m):
     if kind in ("apart", "both"):
         hidden[:, 3] = ~hidden[:, 2] ^ (rng.random(n_rows) < 0.02)
     page = recovery_page(a_summary_of(hidden), some_facts())
-    in_picture = figures_of_pairs(page)
-    strongest = max(float(figure[1:]) for figure in in_picture)
+    in_picture = numbers_of_pairs(page)
+    strongest = max(float(number[1:]) for number in in_picture)
     texts = texts_on_pairs(page)
     for words in texts:
         in_text = re.findall(r"correlation \(?([+−]\d\.\d\d)", words)

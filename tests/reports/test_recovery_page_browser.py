@@ -37,7 +37,7 @@ def _written(page, tmp_path_factory):
     return path.as_uri()
 
 
-def shown_figures(page):
+def shown_numbers(page):
     """By label: what the picker says was handed in and recovered, and the interval."""
     lines = page.locator("#row-table tbody tr").all()
     cells = [[cell.inner_text() for cell in line.locator("th, td").all()] for line in lines]
@@ -48,7 +48,7 @@ def percent(share):
     return f"{100 * share:.1f}\u00a0%"
 
 
-def expected_figures(rows, i):
+def expected_numbers(rows, i):
     return {
         label: (
             percent(rows.D_obs[i, j]) if rows.observed[i, j] else "? hidden",
@@ -59,23 +59,23 @@ def expected_figures(rows, i):
     }
 
 
-def test_a_row_is_found_by_keyboard_and_its_figures_are_the_datas(address, summary, open_page):
+def test_a_row_is_found_by_keyboard_and_its_numbers_are_the_datas(address, summary, open_page):
     page = open_page(address)
     page.locator("#search").focus()
     page.keyboard.type("FACE-017")
     assert page.locator("#matches").inner_text() == "1 of 60 rows match"
     page.keyboard.press("Enter")
     assert page.locator("#row-name").inner_text().strip("\u2068\u2069") == "face-017.png"
-    assert shown_figures(page) == expected_figures(summary.rows, 16)
+    assert shown_numbers(page) == expected_numbers(summary.rows, 16)
     assert page.url.endswith("#row=17")
     page.locator("#search").fill("")
     page.locator("#list").focus()
     page.keyboard.press("ArrowDown")
-    assert shown_figures(page) == expected_figures(summary.rows, 17)
+    assert shown_numbers(page) == expected_numbers(summary.rows, 17)
     page.locator("#previous").focus()
     page.keyboard.press("Enter")
     page.keyboard.press("Space")
-    assert shown_figures(page) == expected_figures(summary.rows, 15)
+    assert shown_numbers(page) == expected_numbers(summary.rows, 15)
 
 
 def test_the_first_and_the_last_row_have_one_neighbour(address, open_page):
@@ -90,21 +90,21 @@ def test_links_lead_to_rows(address, summary, open_page):
     page = open_page(address + "#row=42")
     page.requests.clear()
     page.requests.append(address + "#row=42")
-    assert shown_figures(page) == expected_figures(summary.rows, 41)
+    assert shown_numbers(page) == expected_numbers(summary.rows, 41)
     first = int(summary.reannotation.rows["number"][0])
     page.locator("#again-table a").first.click()
     assert page.url.endswith(f"#row={first}")
-    assert shown_figures(page) == expected_figures(summary.rows, first - 1)
+    assert shown_numbers(page) == expected_numbers(summary.rows, first - 1)
     assert page.evaluate("document.activeElement.id") == "row-name"
 
 
 def test_an_unknown_row_changes_nothing(address, summary, open_page):
     page = open_page(address)
-    before = shown_figures(page)
+    before = shown_numbers(page)
     page.evaluate("location.hash = '#row=999'")
     page.evaluate("location.hash = '#row=<b>'")
     first = int(summary.reannotation.rows["number"][0])
-    assert shown_figures(page) == before == expected_figures(summary.rows, first - 1)
+    assert shown_numbers(page) == before == expected_numbers(summary.rows, first - 1)
 
 
 def test_a_row_says_of_which_kind_it_is(tmp_path_factory, open_page):
@@ -125,7 +125,7 @@ def test_the_order_of_labels_can_be_chosen(address, summary, open_page):
     page.locator("#list").select_option("5")
     page.locator("#order").select_option("share")
     order = np.argsort(-summary.rows.distributions[4], kind="stable")
-    assert list(shown_figures(page)) == [LABELS[j] for j in order]
+    assert list(shown_numbers(page)) == [LABELS[j] for j in order]
 
 
 def test_the_theme_is_toggled_by_keyboard(address, open_page):
@@ -228,7 +228,7 @@ def test_a_search_jumps_to_the_row_and_marks_it(address, summary, open_page, wid
     page = open_page(address, width=width)
     page.locator("#search").fill("17")
     page.keyboard.press("Enter")
-    assert shown_figures(page) == expected_figures(summary.rows, 16)
+    assert shown_numbers(page) == expected_numbers(summary.rows, 16)
     box = page.locator("#row-name").bounding_box()
     assert 0 <= box["y"] < 100
     assert page.locator(".target #row-name").is_visible()
@@ -236,7 +236,7 @@ def test_a_search_jumps_to_the_row_and_marks_it(address, summary, open_page, wid
     page.locator("#search").fill("no such row")
     assert page.locator("#matches").inner_text() == "No row matches."
     page.keyboard.press("Enter")
-    assert shown_figures(page) == expected_figures(summary.rows, 16)
+    assert shown_numbers(page) == expected_numbers(summary.rows, 16)
 
 
 @pytest.fixture(scope="module")

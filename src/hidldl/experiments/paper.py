@@ -1,4 +1,4 @@
-"""The experiments of the paper, and its own figures."""
+"""The experiments of the paper, and its own results."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -174,7 +174,7 @@ def _available(
 
 @cache
 def published_results() -> pd.DataFrame:
-    """Every figure of the paper's result tables: table, setting, measure, rate, dataset, method, mean, std.
+    """Every number of the paper's result tables: table, setting, measure, rate, dataset, method, mean, std.
 
     Jiang, Tang, Jiang, Liu, Hou and Jia: Towards Better IncomLDL: We Are Unaware of Hidden Labels in Advance. AAAI
     2026. The ablations carry no standard deviations there.

@@ -29,7 +29,7 @@ FITTED_FIGURES = {"2": "Recovered rows against the truth", "residuals": "Residua
 ALL_FIGURES = ("2", *FIGURES, "residuals")
 INTRODUCTION = (
     "Means and standard deviations over repetitions; the best is bold, the second underlined. A dot • (◦) means that "
-    f"{OURS} is significantly better (worse) in a single-tailed paired t-test at 0.05. Below each figure stands the "
+    f"{OURS} is significantly better (worse) in a single-tailed paired t-test at 0.05. Below each number stands the "
     "paper's, with the difference: blue where ours is better, orange where it is worse. alpha is the oracle's."
 )
 
@@ -37,13 +37,13 @@ INTRODUCTION = (
 def comparisons(
     table: PaperTable, store: Store, repetitions: int, datasets: tuple[str, ...] | None
 ) -> list[Comparison]:
-    """The table's comparisons, one per setting and measure, with the paper's figures beside ours."""
+    """The table's comparisons, one per setting and measure, with the paper's numbers beside ours."""
     paper = published_results()
     made = []
     for experiment in table.experiments(repetitions, datasets):
         results = store.results([experiment])
         for measure in table.measures:
-            figures = paper.query("table == @table.number and setting == @experiment.setting and measure == @measure")
+            published = paper.query("table == @table.number and setting == @experiment.setting and measure == @measure")
             more = f": {measure}, {experiment.setting}" if len(table.settings) * len(table.measures) > 1 else ""
             made.append(
                 comparison_of(
@@ -53,7 +53,7 @@ def comparisons(
                     ours=OURS,
                     datasets=experiment.datasets,
                     methods=tuple(contender.title for contender in experiment.contenders),
-                    paper=figures,
+                    paper=published,
                 )
             )
     return made

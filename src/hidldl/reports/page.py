@@ -104,7 +104,7 @@ def _cell(comparison: Comparison, dataset: Any, method: Any) -> dict[str, str]:
 
 
 def _shade(gain: float) -> str:
-    """Blue where ours is better than the paper's figure, orange where it is worse, paler the nearer they are."""
+    """Blue where ours is better than the paper's number, orange where it is worse, paler the nearer they are."""
     strength = float(np.clip(abs(gain) / LARGEST_SHADE, 0, 1))
     full = np.array([86, 180, 233]) if gain > 0 else np.array([230, 159, 0])
     red, green, blue = (255 + strength * (full - 255)).round().astype(int)

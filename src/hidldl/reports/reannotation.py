@@ -16,13 +16,13 @@ from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.validation import check_number
 
 MOST_GROUPS = 1000
-"""Groups with figures of their own; a column with more values than that hardly groups anything."""
+"""Groups with numbers of their own; a column with more values than that hardly groups anything."""
 OTHER_GROUPS = "all other groups"
 ObjectArray: TypeAlias = np.ndarray[Any, np.dtype[np.object_]]
 DIGITS = 4
-"""Decimals of the figures in a list for people."""
+"""Decimals of the numbers in a list for people."""
 ONE = 2**32
-"""Shares are summed in units of 1 / ONE: far finer than any figure in a report, and two billion rows fit."""
+"""Shares are summed in units of 1 / ONE: far finer than any number in a report, and two billion rows fit."""
 
 
 def exact(shares: FloatArray) -> IntArray:
@@ -279,11 +279,11 @@ class Ranker:
         places = np.array([self._place(name) for name in names])
         n_hidden = chunk.hidden.sum(axis=1)
         ones = np.ones_like(n_hidden)
-        figures = [ones, chunk.without_labels, n_hidden, chunk.hidden_mass, chunk.uncertainty]
-        np.add.at(self._totals, places[codes], np.column_stack(figures))
+        sums = [ones, chunk.without_labels, n_hidden, chunk.hidden_mass, chunk.uncertainty]
+        np.add.at(self._totals, places[codes], np.column_stack(sums))
 
     def _place(self, group: str) -> int:
-        """Where the figures of the group are: the first groups have a place of their own, the others share the last."""
+        """Where the sums of the group are: the first groups have a place of their own, the others share the last."""
         if len(self._groups) < MOST_GROUPS:
             self._groups.setdefault(group, len(self._groups))
         return self._groups.get(group, MOST_GROUPS)

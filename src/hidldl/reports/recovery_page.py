@@ -25,8 +25,8 @@ MOST_WITHOUT = 40
 MOST_QUESTIONS = 6
 """Labels to ask for in a row of the page."""
 MOST_GROUPS = 50
-MOST_FIGURES = 120_000
-"""Figures behind the row picker: few enough to keep the page well below 1 MB."""
+MOST_NUMBERS = 120_000
+"""Numbers behind the row picker: few enough to keep the page well below 1 MB."""
 IN_TABLE_ORDER = 12
 """Up to that many labels keep their order, which may mean something; more are sorted by what they lost."""
 MOST_CANDIDATES = 40
@@ -36,7 +36,7 @@ VISIBLE = {c: 0x2400 + c for c in range(32)} | {127: 0x2421} | dict.fromkeys(ran
 
 @dataclass(frozen=True)
 class Facts:
-    """How a table was recovered: what the page says beside the figures.
+    """How a table was recovered: what the page says beside the numbers.
 
     ``notes`` are the guesses and decisions; ``level`` is that of the intervals, if there are any; ``kinds`` says what
     is special about each kind of rows, if there is more than one; ``rates`` are how often each label is overlooked and
@@ -76,7 +76,7 @@ def recovery_page(summary: Summary, facts: Facts) -> str:
     def percent(share: float, places: int = digits) -> str:
         return f"{100 * share:.{places}f}\u00a0%"
 
-    n_rows = max(1, MOST_FIGURES // (len(labels) * (2 if summary.rows.low is None else 4)))
+    n_rows = max(1, MOST_NUMBERS // (len(labels) * (2 if summary.rows.low is None else 4)))
     picker_rows = summary.rows.fewer(n_rows, 4 * n_rows // 5)
     again = _again(summary.reannotation, set(picker_rows.numbers.tolist()))
     return str(

@@ -127,10 +127,10 @@ def examine(column: "pd.Series[Any]", notation: Notation, words: frozenset[str])
     texts = [str(cell) for cell in written]
     bare = [text.strip() for text in texts]
     missing = np.array([text in MISSING or text in words for text in bare], dtype=bool)
-    figures = np.array(_figures(bare, notation), dtype=object)
-    numbers = np.where(missing, np.nan, pd.to_numeric(figures, errors="coerce"))
+    plain = np.array(_plain_texts(bare, notation), dtype=object)
+    numbers = np.where(missing, np.nan, pd.to_numeric(plain, errors="coerce"))
     if not READS_EVERY_DIGIT:
-        numbers[np.isfinite(numbers)] = figures[np.isfinite(numbers)].astype(float)
+        numbers[np.isfinite(numbers)] = plain[np.isfinite(numbers)].astype(float)
     marks = np.array([len(text) <= _LONGEST_MARK and text.casefold() in MARK_WORDS for text in bare], dtype=bool)
     return Cells(
         codes=codes,
@@ -142,7 +142,7 @@ def examine(column: "pd.Series[Any]", notation: Notation, words: frozenset[str])
     )
 
 
-def _figures(texts: list[str], notation: Notation) -> list[str]:
+def _plain_texts(texts: list[str], notation: Notation) -> list[str]:
     """Texts as Python writes numbers, where they are numbers."""
     if notation == Notation("."):
         return [_TRUTHS.get(text, text) for text in texts]

@@ -373,7 +373,7 @@ def _no_features_beside(labels: Sequence[str], free: Sequence[Column], first_row
 
 
 def _are_dates(cells: "pd.Series[Any]") -> bool:
-    """Whether all cells are dates in figures, with or without a time of day."""
+    """Whether all cells are dates in digits, with or without a time of day."""
     date = r"\s*(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{2,4})(?:[T ]\d.*)?\s*"
     different = [str(cell) for cell in cells.dropna().unique()]
     return bool(different) and all(re.fullmatch(date, cell) for cell in different)

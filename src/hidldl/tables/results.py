@@ -252,7 +252,7 @@ class RecoveredTable:
         Returns
         -------
         Summary
-            What was hidden and recovered, in figures.
+            What was hidden and recovered, in numbers.
         """
         paths = (output, report, model, reannotate, bad_rows if len(self.faults) else None)
         targets = Targets(*(None if path is None else Path(path) for path in paths), in_parts=self.table.in_parts)
