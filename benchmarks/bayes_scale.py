@@ -89,7 +89,7 @@ if __name__ == "__main__":
         print(json.dumps(measure(arguments.measure, arguments.jobs[0])))
         sys.exit()
     settings = [(n_jobs, n_rows) for n_jobs in arguments.jobs for n_rows in arguments.rows]
-    made = table({(n_jobs, n_rows): in_a_process_of_its_own(n_rows, n_jobs) for n_jobs, n_rows in settings})
-    print(made)
+    text = table({(n_jobs, n_rows): in_a_process_of_its_own(n_rows, n_jobs) for n_jobs, n_rows in settings})
+    print(text)
     if arguments.write:
-        write_markdown(arguments.write / "bayes_scale.md", made)
+        write_markdown(arguments.write / "bayes_scale.md", text)

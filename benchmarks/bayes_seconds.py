@@ -92,7 +92,7 @@ if __name__ == "__main__":
         for name in count(arguments.datasets, progress, len(arguments.datasets), "datasets"):
             ours |= measure_all(name)
             theirs |= elsewhere(arguments.against.resolve(), name) if arguments.against else {}
-    made = table(ours, theirs)
-    print(made)
+    text = table(ours, theirs)
+    print(text)
     if arguments.write:
-        write_markdown(arguments.write / "bayes_seconds.md", made)
+        write_markdown(arguments.write / "bayes_seconds.md", text)

@@ -193,10 +193,10 @@ def main() -> None:
         "fit in memory, s": f"{seconds:.0f}",
         "largest difference": f"{difference:.1e}",
     }
-    made = "\n".join(f"| {' | '.join(line)} |" for line in (cells, ["---"] * len(cells), cells.values()))
-    print(made)
+    text = "\n".join(f"| {' | '.join(line)} |" for line in (cells, ["---"] * len(cells), cells.values()))
+    print(text)
     if arguments.write:
-        write_markdown(arguments.write / "cluster.md", made)
+        write_markdown(arguments.write / "cluster.md", text)
 
 
 if __name__ == "__main__":

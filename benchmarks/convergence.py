@@ -90,7 +90,7 @@ if __name__ == "__main__":
     conditions = [(name, rate) for name in arguments.datasets for rate in RATES]
     with threadpool_limits(limits=1, user_api="blas"), shown(sys.stderr.isatty()) as progress:
         measured = [measure(*condition) for condition in count(conditions, progress, len(conditions), "conditions")]
-    made = table(measured)
-    print(made)
+    text = table(measured)
+    print(text)
     if arguments.write:
-        write_markdown(arguments.write / "convergence.md", made)
+        write_markdown(arguments.write / "convergence.md", text)

@@ -51,22 +51,24 @@ def main() -> int:
     parser.add_argument("--formats", help="By commas; those of the parts by default.")
     parser.add_argument("--case", type=int, help="Only this case, of one format.")
     parser.add_argument("--write", type=Path, metavar="FOLDER")
-    given = parser.parse_args()
-    parts = {"": given.formats.split(",")} if given.formats else {name: PARTS[name] for name in given.parts.split(",")}
-    minutes = given.minutes or (DEFAULT_MINUTES if given.cases is None else float("inf"))
+    arguments = parser.parse_args()
+    parts = {name: PARTS[name] for name in arguments.parts.split(",")}
+    if arguments.formats:
+        parts = {"": arguments.formats.split(",")}
+    minutes = arguments.minutes or (DEFAULT_MINUTES if arguments.cases is None else float("inf"))
     n_formats, n_failed = sum(map(len, parts.values())), 0
     source = provenance()  # of the code that is loaded, whatever is committed until the end
     for part, names in parts.items():
         counts: dict[str, Counter[str]] = {name: Counter() for name in names}
-        n_cases = sys.maxsize if given.cases is None else -(-given.cases // len(names))
-        numbers = range(n_cases) if given.case is None else range(given.case, given.case + 1)
-        for name, found in counts.items():
-            _run(name, given.seed, numbers, found, time.monotonic() + 60 * minutes / n_formats)
+        n_cases = sys.maxsize if arguments.cases is None else -(-arguments.cases // len(names))
+        numbers = range(n_cases) if arguments.case is None else range(arguments.case, arguments.case + 1)
+        for name, outcomes in counts.items():
+            _run(name, arguments.seed, numbers, outcomes, time.monotonic() + 60 * minutes / n_formats)
         table = _table(counts)
         click.echo(table)
-        n_failed += sum(found["failed"] for found in counts.values())
-        if given.write and part:
-            write_markdown(given.write / f"promises_{part}.md", table, source)
+        n_failed += sum(outcomes["failed"] for outcomes in counts.values())
+        if arguments.write and part:
+            write_markdown(arguments.write / f"promises_{part}.md", table, source)
     click.echo(f"{n_failed} failed")
     return 1 if n_failed else 0
 
@@ -113,11 +115,11 @@ def _count(name: str, seed: int, number: int, kind: str, reason: str, counts: "C
 def _table(counts: dict[str, "Counter[str]"]) -> str:
     lines = ["| | cases | as they should | refused in one line | failed |", "|" + " --- |" * 5]
     total: Counter[str] = Counter()
-    for name, found in [*counts.items(), ("all", total)]:
+    for name, outcomes in [*counts.items(), ("all", total)]:
         if name != "all":
-            total += found
-        refused = found.total() - found["read"] - found["failed"]
-        lines.append(f"| {name} | {found.total():,} | {found['read']:,} | {refused:,} | {found['failed']:,} |")
+            total += outcomes
+        refused = outcomes.total() - outcomes["read"] - outcomes["failed"]
+        lines.append(f"| {name} | {outcomes.total():,} | {outcomes['read']:,} | {refused:,} | {outcomes['failed']:,} |")
     return "\n".join(lines)
 
 

@@ -73,8 +73,8 @@ def sources() -> Iterator[Source]:
         rows = np.sort(np.random.default_rng(0).permutation(len(X))[:MOST_ROWS])
         yield Source(name, X[rows], D[rows])
     for n_labels, n_rows in [(2, 300), (3, 40), (5, 12), (9, 200), (25, 500), (70, 500)]:
-        made = make_distributions(n_rows=n_rows, n_features=8, n_labels=n_labels, random_state=n_labels)
-        yield Source(f"generated, {n_labels} labels", np.asarray(made.features), np.asarray(made.distributions))
+        data = make_distributions(n_rows=n_rows, n_features=8, n_labels=n_labels, random_state=n_labels)
+        yield Source(f"generated, {n_labels} labels", np.asarray(data.features), np.asarray(data.distributions))
 
 
 # Names of columns.
@@ -335,8 +335,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", type=Path, metavar="FOLDER")
     parser.add_argument("--shape", help="only this shape")
-    given = parser.parse_args()
-    counts: dict[str, Counter[str]] = {shape: Counter() for shape in SHAPES if given.shape in (None, shape)}
+    arguments = parser.parse_args()
+    counts: dict[str, Counter[str]] = {shape: Counter() for shape in SHAPES if arguments.shape in (None, shape)}
     failures, slowest = [], (0.0, "")
     for i, source in enumerate(sources()):
         for k, shape in enumerate(SHAPES):
@@ -350,8 +350,8 @@ def main() -> None:
                 failures.append(f"- {shape}, {source.name}: {result}: {what}")
     text = report(counts, failures, slowest)
     print(text)
-    if given.write:
-        write_markdown(given.write / "guessing.md", text)
+    if arguments.write:
+        write_markdown(arguments.write / "guessing.md", text)
 
 
 def report(counts: dict[str, Counter[str]], failures: list[str], slowest: tuple[float, str]) -> str:
@@ -360,9 +360,9 @@ def report(counts: dict[str, Counter[str]], failures: list[str], slowest: tuple[
     for name, count in [*counts.items(), ("**all**", total)]:
         rows.append([name, str(count.total()), *(str(count[result] or "") for result in OUTCOMES)])
     lines = "".join(f"| {' | '.join(row)} |\n" for row in rows)
-    said = f"\n{total['right'] / max(total.total(), 1):.1%} are right. The slowest guess took {slowest[0]:.2f} s"
-    said += f" ({slowest[1]}).\n"
-    return lines + said + ("\n" + "\n".join(failures) + "\n" if failures else "")
+    summary = f"\n{total['right'] / max(total.total(), 1):.1%} are right. The slowest guess took {slowest[0]:.2f} s"
+    summary += f" ({slowest[1]}).\n"
+    return lines + summary + ("\n" + "\n".join(failures) + "\n" if failures else "")
 
 
 if __name__ == "__main__":

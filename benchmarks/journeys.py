@@ -46,7 +46,7 @@ class Journey:
         return path
 
 
-def made(
+def table_with_gaps(
     n_rows: int = 500, n_labels: int = 5, names: Any = None, n_features: int = 6
 ) -> tuple[pd.DataFrame, list[str]]:
     """A table of features and blanked shares."""
@@ -78,7 +78,7 @@ def of_dataset(name: str) -> Journey:
 def votes() -> Journey:
     """Whole numbers of votes per star, a title, a year, a genre; stars that nobody noted are blank."""
     rng = np.random.default_rng(2)
-    frame, labels = made(400, 5, [f"{k} stars" for k in range(1, 6)], 2)
+    frame, labels = table_with_gaps(400, 5, [f"{k} stars" for k in range(1, 6)], 2)
     counts = pd.DataFrame(np.rint(frame[labels] * rng.integers(20, 2000, (400, 1))), columns=labels)
     films = pd.DataFrame({"title": [f"Film, the {i}th" for i in range(400)], "year": rng.integers(1960, 2024, 400)})
     films["genre"] = np.array(["drama", "comedy", "thriller", ""])[(frame["x_0"].rank() // 101).astype(int)]
@@ -86,7 +86,7 @@ def votes() -> Journey:
 
 
 def gappy() -> Journey:
-    frame, labels = made()
+    frame, labels = table_with_gaps()
     features = frame.columns.difference(labels)
     lost = np.random.default_rng(3).random((len(frame), len(features))) < 0.4
     frame[features] = frame[features].mask(lost)
@@ -94,34 +94,34 @@ def gappy() -> Journey:
 
 
 def european() -> Journey:
-    frame, labels = made()
+    frame, labels = table_with_gaps()
     frame.insert(0, "Datei", [f"Gesicht {i}" for i in range(len(frame))])
     options = {"sep": ";", "decimal": ",", "encoding": "utf-8-sig", "lineterminator": "\r\n"}
     return Journey(frame, labels, "Datei", options=options)
 
 
 def labels_first() -> Journey:
-    frame, labels = made()
+    frame, labels = table_with_gaps()
     return Journey(frame[[*labels, *frame.columns.difference(labels)]], labels)
 
 
 def odd_names() -> Journey:
-    return Journey(*made(names=["joy, or so", 'the "other"', "😀", "Ärger; Wut", "a\nb"]))
+    return Journey(*table_with_gaps(names=["joy, or so", 'the "other"', "😀", "Ärger; Wut", "a\nb"]))
 
 
 def percentages() -> Journey:
-    frame, labels = made()
+    frame, labels = table_with_gaps()
     frame[labels] = (100 * frame[labels]).round(2)
     return Journey(frame, labels)
 
 
 def zeros() -> Journey:
-    frame, labels = made()
+    frame, labels = table_with_gaps()
     return Journey(frame.fillna(0), labels, filename="table.tsv", options={"sep": "\t"})
 
 
 def plain(*arguments: Any) -> Journey:
-    return Journey(*made(*arguments))
+    return Journey(*table_with_gaps(*arguments))
 
 
 JOURNEYS: dict[str, Callable[[], Journey]] = {
@@ -146,12 +146,12 @@ def run(table: Path, folder: Path, *options: str) -> tuple[float, int, str]:
     started = perf_counter()
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     assert process.stderr is not None
-    said = process.stderr.read()
+    messages = process.stderr.read()
     _, status, usage = os.wait4(process.pid, 0)
     seconds = perf_counter() - started
     if status:
-        raise SystemExit(f"{table.name}: {said}")
-    return seconds, usage.ru_maxrss * 1024, said
+        raise SystemExit(f"{table.name}: {messages}")
+    return seconds, usage.ru_maxrss * 1024, messages
 
 
 def row_of(name: str, journey: Journey) -> list[str]:
@@ -188,17 +188,17 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these journeys")
     parser.add_argument("--million", action="store_true")
     parser.add_argument("--write", type=Path, metavar="FOLDER")
-    given = parser.parse_args()
-    if given.million:
+    arguments = parser.parse_args()
+    if arguments.million:
         header, rows = ["rows", "features + labels", "file", "seconds", "peak memory"], [million()]
     else:
         header = ["table", "rows", "labels", "guessed", "seconds"]
-        rows = [row_of(name, JOURNEYS[name]()) for name in given.names or JOURNEYS if is_here(name)]
+        rows = [row_of(name, JOURNEYS[name]()) for name in arguments.names or JOURNEYS if is_here(name)]
     lines = [" | ".join(row) for row in [header, ["---"] * len(header), *rows]]
     text = "".join(f"| {line} |\n" for line in lines)
     print(text)
-    if given.write:
-        write_markdown(given.write / ("million.md" if given.million else "journeys.md"), text)
+    if arguments.write:
+        write_markdown(arguments.write / ("million.md" if arguments.million else "journeys.md"), text)
 
 
 def is_here(name: str) -> bool:

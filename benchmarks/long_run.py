@@ -69,7 +69,7 @@ if __name__ == "__main__":
     conditions = [(name, alpha) for name in arguments.datasets for alpha in ALPHAS]
     with threadpool_limits(limits=1, user_api="blas"), shown(sys.stderr.isatty()) as progress:
         measured = [measure(*condition) for condition in count(conditions, progress, len(conditions), "conditions")]
-    made = table(measured)
-    print(made)
+    text = table(measured)
+    print(text)
     if arguments.write:
-        write_markdown(arguments.write / "long_run.md", made)
+        write_markdown(arguments.write / "long_run.md", text)

@@ -136,7 +136,7 @@ if __name__ == "__main__":
     parser.add_argument("--write", type=Path, help="also write lookups.md into this folder")
     arguments = parser.parse_args()
     G = graph_of(arguments.rows)
-    made = markdown({n_labels: measure(G, n_labels) for n_labels in LABELS}, arguments.rows)
-    print(made)
+    text = markdown({n_labels: measure(G, n_labels) for n_labels in LABELS}, arguments.rows)
+    print(text)
     if arguments.write:
-        write_markdown(arguments.write / "lookups.md", made)
+        write_markdown(arguments.write / "lookups.md", text)

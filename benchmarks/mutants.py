@@ -83,28 +83,28 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", type=Path, metavar="FILE", help="What was killed, for the next run (.json).")
     parser.add_argument("--write", type=Path, metavar="FOLDER")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     for name in LOADED:
         importlib.import_module(name)
     reasons = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-    kept = json.loads(given.keep.read_text()) if given.keep and given.keep.exists() else {}
+    kept = json.loads(arguments.keep.read_text()) if arguments.keep and arguments.keep.exists() else {}
     table, survivors, measured = _table_head(), [], provenance()
-    for module in given.modules.split(","):
+    for module in arguments.modules.split(","):
         source = (ROOT / "src/hidldl" / f"{module}.py").read_text(encoding="utf-8")
         everything = places(source)
-        order = np.random.default_rng([given.seed, zlib.crc32(module.encode())]).permutation(len(everything))
-        chosen = [mutated(source, *everything[i]) for i in order[: given.sample]]
+        order = np.random.default_rng([arguments.seed, zlib.crc32(module.encode())]).permutation(len(everything))
+        chosen = [mutated(source, *everything[i]) for i in order[: arguments.sample]]
         alive = _alive(module, chosen, kept.setdefault(module, {}), str(zlib.crc32(source.encode())))
-        if given.keep:
-            given.keep.write_text(json.dumps(kept))
+        if arguments.keep:
+            arguments.keep.write_text(json.dumps(kept))
         explained = sum(_reason(reasons, module, mutant) != UNEXPLAINED for mutant in alive)
         table.append(_row(module, len(everything), len(chosen), len(alive), explained))
         print(table[-1], flush=True)
         survivors += [_survivor(module, mutant, _reason(reasons, module, mutant)) for mutant in alive]
-    text = "\n".join([*table, "", f"Drawn with seed {given.seed}. What survived:", "", *survivors])
+    text = "\n".join([*table, "", f"Drawn with seed {arguments.seed}. What survived:", "", *survivors])
     print(text)
-    if given.write:
-        write_markdown(given.write / "mutants.md", text, measured)
+    if arguments.write:
+        write_markdown(arguments.write / "mutants.md", text, measured)
 
 
 def _alive(module: str, chosen: list[Mutant], kept: dict[str, list[str]], version: str) -> list[Mutant]:
@@ -127,12 +127,12 @@ def places(source: str) -> list[tuple[str, int]]:
     # A star between parameters is no operator.
     stars = [(node.start_pos, node.end_pos) for node in nodes if node.parent and node.parent.type == "parameters"]
     idle = _hints(source) + [at for at in stars if at[0][0] == at[1][0] and at[1][1] - at[0][1] == 1]
-    found = []
+    spots = []
     for name in filter(_is_plausible, operator_names()):
         operator = get_operator(name)()
         starts = [start for node in nodes for start, _ in operator.mutation_positions(node)]
-        found += [(name, i) for i, at in enumerate(starts) if not any(begin <= at < end for begin, end in idle)]
-    return found
+        spots += [(name, i) for i, at in enumerate(starts) if not any(begin <= at < end for begin, end in idle)]
+    return spots
 
 
 def mutated(source: str, operator: str, occurrence: int) -> Mutant:

@@ -89,21 +89,21 @@ def run(library: str, shape: str, n_rows: int, threads: int) -> dict[str, Any]:
     """In this process: seconds from before the import, recall, memory above that of the rows, and a digest."""
     X = rows(shape, n_rows)
     before, start = _peak_mib(), perf_counter()
-    found = SEARCHES[library](X, threads)
+    neighbors = SEARCHES[library](X, threads)
     seconds = perf_counter() - start
     at = np.random.default_rng(1).choice(n_rows, N_JUDGED, replace=False)
     return {
         "seconds": seconds,
         "MiB": _peak_mib() - before,
-        "recall": recall(X, np.asarray(found)[at], at),
-        "digest": hashlib.sha256(np.asarray(found)[at].tobytes()).hexdigest(),
+        "recall": recall(X, np.asarray(neighbors)[at], at),
+        "digest": hashlib.sha256(np.asarray(neighbors)[at].tobytes()).hexdigest(),
     }
 
 
-def recall(X: Any, found: Any, at: Any) -> float:
+def recall(X: Any, neighbors: Any, at: Any) -> float:
     """Share of the true neighbours of some rows, itself left out, that are among the nearest ones that were found."""
     hits = 0
-    for i, candidates in zip(at, found, strict=True):
+    for i, candidates in zip(at, neighbors, strict=True):
         distances = ((X - X[i]) ** 2).sum(axis=1)
         distances[i] = np.inf
         others = np.unique(candidates[(candidates != i) & (candidates >= 0)])

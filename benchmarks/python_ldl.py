@@ -41,8 +41,8 @@ def fit_peers(folder: Path) -> None:
     # In a row with one hidden label, python-ldl takes 1 minus the rest, here 0 but for rounding, for an observed degree
     # of that label. The code behind the paper's tables leaves this out, and so do we.
     BaseIncomLDL.repair = staticmethod(lambda D, mask: (D, mask))
-    given = np.load(folder / "given.npz")
-    X, D_obs, hidden = given["X"], given["D_obs"], ~given["observed"]
+    arrays = np.load(folder / "given.npz")
+    X, D_obs, hidden = arrays["X"], arrays["D_obs"], ~arrays["observed"]
     models: dict[str, tuple[Any, dict[str, Any]]] = {
         "IncomLDL": (IncomLDL(alpha=ALPHA_INCOMLDL), {"mask": hidden}),
         "WInLDL": (WInLDL(), {"mask": hidden}),
@@ -65,8 +65,8 @@ def fit_ours(folder: Path) -> tuple[dict[str, Any], dict[str, float]]:
     """The same fits by hidldl: predictions and the best time of three."""
     from hidldl import LDLDPA, LDLLRR, SABFGS, SAIIS, IncomLDL, PTBayes, WInLDL
 
-    given = np.load(folder / "given.npz")
-    X, D_obs, observed = given["X"], given["D_obs"], given["observed"]
+    arrays = np.load(folder / "given.npz")
+    X, D_obs, observed = arrays["X"], arrays["D_obs"], arrays["observed"]
     models = {
         "IncomLDL": (IncomLDL(ALPHA_INCOMLDL), (observed,)),
         "WInLDL": (WInLDL(), (observed,)),

@@ -69,14 +69,14 @@ class LogShares:
     means: FloatArray
 
     @classmethod
-    def given(cls, D_obs: FloatArray, means: FloatArray) -> "LogShares":
+    def of_means(cls, D_obs: FloatArray, means: FloatArray) -> "LogShares":
         """Where the means of the labels are known."""
         return cls(np.log(np.maximum(D_obs, SMALLEST / D_obs.shape[1])), means)
 
     @classmethod
     def of(cls, D_obs: FloatArray, observed: BoolArray) -> "LogShares":
         """Fit levels and means by least squares, in turns."""
-        self = cls.given(D_obs, np.zeros(D_obs.shape[1]))
+        self = cls.of_means(D_obs, np.zeros(D_obs.shape[1]))
         for _ in range(20):
             means = np.where(observed, self.logs - self.levels(observed), 0).sum(axis=0) / observed.sum(axis=0)
             self = cls(self.logs, means - means.mean())
@@ -229,7 +229,7 @@ class _Items:
     def inputs(self, kept: BoolArray, rng: np.random.Generator | None = None) -> npt.NDArray[np.float32]:
         """Features, and the labels in ``kept``; some features are dropped where there is ``rng``."""
         features = self.features if rng is None else self.features * _dropout(self.features.shape, self.dropout, rng)
-        labels = [LogShares.given(self.handed_in(kept), self.means).z(kept), kept] if self.sees_labels else []
+        labels = [LogShares.of_means(self.handed_in(kept), self.means).z(kept), kept] if self.sees_labels else []
         return np.hstack([features, *labels]).astype(np.float32)
 
     def lose_labels(self, rng: np.random.Generator) -> BoolArray:

@@ -228,12 +228,12 @@ def main(quick: bool, folder: Path | None) -> None:
     ordered = sorted(setting for setting in settings if setting[0] <= most)
     results = {"iterations": [in_a_process_of_its_own(*setting) for setting in ordered]}
     results["whole"] = [in_a_process_of_its_own(n_rows, 2) for n_rows in ROWS if n_rows in (100_000, most)]
-    made = markdown(results)
-    print(made)
+    lines = markdown(results)
+    print(lines)
     if folder:
         text = json.dumps({"provenance": provenance(), **results}, indent=1)
         (folder / "scale.json").write_text(text + "\n", encoding="utf-8")
-        write_markdown(folder / "scale.md", made)
+        write_markdown(folder / "scale.md", lines)
         picture(results, folder / "scale.png")
 
 

@@ -115,14 +115,14 @@ if __name__ == "__main__":
     parser.add_argument("--against", type=Path, help="the src folder of another checkout")
     parser.add_argument("--json", action="store_true", help="print the counts for a program")
     arguments = parser.parse_args()
-    found = walk()
-    counts = {"modules": len(found.modules), "switches": found.switches.total()}
+    trace = walk()
+    counts = {"modules": len(trace.modules), "switches": trace.switches.total()}
     if arguments.json:
         print(json.dumps(counts))
         sys.exit()
     print(f"{counts['modules']} modules, {counts['switches']} switches")
     if arguments.pairs:
-        for (before, after), count in sorted(found.functions.items()):
+        for (before, after), count in sorted(trace.functions.items()):
             print(f"  {count:4}  {before.removeprefix('hidldl.')} -> {after.removeprefix('hidldl.')}")
     if arguments.against is not None:
         other = elsewhere(arguments.against)

@@ -325,8 +325,8 @@ class Recoverer(ResultDisplay, DistributionEstimator, is_method=False):
         check_is_fitted(self)
         features = check_features(self, X, reset=False)
         if D_obs is None:
-            for given, name in ((observed, "observed"), (votes, "votes")):
-                if given is not None:
+            for value, name in ((observed, "observed"), (votes, "votes")):
+                if value is not None:
                     raise ValueError(f"{name} says something about D_obs, but D_obs is None; give D_obs too.")
             D_obs = np.full((features.shape[0], self.n_labels_), np.nan)
         labels = check_observed_rows(

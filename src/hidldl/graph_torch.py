@@ -60,8 +60,8 @@ def neighbors_on_device(X: FloatArray, n_neighbors: int, approximate: bool, devi
         return nearest_neighbors(on_device(X, device), n_neighbors, False)
     # In single precision, whose range is small.
     scale = float(np.abs(X).max()) or 1.0
-    found = nearest_neighbors(on_device((X / scale).astype(np.float32), device), n_neighbors, True)
-    return found._replace(distances=found.distances * scale)
+    neighbors = nearest_neighbors(on_device((X / scale).astype(np.float32), device), n_neighbors, True)
+    return neighbors._replace(distances=neighbors.distances * scale)
 
 
 def nearest_neighbors(X: Tensor, n_neighbors: int, approximate: bool) -> DeviceNeighbors:
@@ -80,8 +80,8 @@ def nearest_neighbors(X: Tensor, n_neighbors: int, approximate: bool) -> DeviceN
     true = _exact(cells.rows, sample, n_neighbors)
     half = len(sample) // 2
     indices = _search(cells, n_neighbors, _cells_to_visit(cells, sample[:half], true[:half], n_neighbors))
-    found = (indices[sample[half:]][:, :, None] == true[half:, None, :]).any(dim=2)
-    return DeviceNeighbors(_distances(cells.rows, indices), indices, order, float(found.double().mean()))
+    hits = (indices[sample[half:]][:, :, None] == true[half:, None, :]).any(dim=2)
+    return DeviceNeighbors(_distances(cells.rows, indices), indices, order, float(hits.double().mean()))
 
 
 def laplacian(neighbors: DeviceNeighbors, sigma: float, dtype: torch.dtype) -> Tensor:
@@ -140,12 +140,12 @@ def _nearest_center(X: Tensor, centers: Tensor) -> Tensor:
 
 def _exact(rows: Tensor, sample: Tensor, n_neighbors: int) -> Tensor:
     """The true neighbours of a sample of rows."""
-    squares, found = (rows**2).sum(dim=1), []
+    squares, nearest = (rows**2).sum(dim=1), []
     for part in sample.split(max(ENTRIES[rows.device.type] // len(rows), 1)):
         squared = torch.addmm(squares, rows[part], rows.T, alpha=-2)
         squared[torch.arange(len(part), device=part.device), part] = torch.inf
-        found.append(squared.topk(n_neighbors, dim=1, largest=False).indices)
-    return torch.cat(found)
+        nearest.append(squared.topk(n_neighbors, dim=1, largest=False).indices)
+    return torch.cat(nearest)
 
 
 def _cells_to_visit(cells: _Cells, sample: Tensor, true: Tensor, n_neighbors: int) -> int:

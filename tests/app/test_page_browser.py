@@ -296,7 +296,7 @@ def test_zeros_that_nobody_explains_are_offered_and_explained(open_app, hidden, 
     page = open_app(width=390)
     page.locator("#file").set_input_files(path)
     shown(page, "columns")
-    said = page.locator("#hidden-said")
+    said = page.locator("#hidden-meaning")
     assert said.inner_text() == "In this table nobody knows which zeros are hidden: each is weighed."
     page.locator("#method").select_option("meanfill")
     assert said.inner_text() == "In this table zeros are hidden: this method cannot tell which are."

@@ -329,7 +329,7 @@ async def status_of(method: str, place: str, query: bytes, headers: list, body: 
         app = server.Starlette(
             routes=requests.routes(),
             middleware=[server.Middleware(server.Guard, host="127.0.0.1")],
-            exception_handlers={server.HTTPException: server._said},
+            exception_handlers={server.HTTPException: server._error_response},
         )
         scope = {"type": "http", "http_version": "1.1", "method": method, "path": place.replace("ID", job.id)}
         scope |= {"raw_path": place.encode(), "query_string": query, "headers": headers, "scheme": "http"}

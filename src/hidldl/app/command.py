@@ -65,12 +65,12 @@ def _serve(config: "Config", listener: socket.socket, jobs: "Jobs") -> None:
     """Serve until a signal ends it, and leave nothing behind, however often and in whatever way that is asked for."""
     import uvicorn
 
-    asked: list[int] = []
+    signals: list[int] = []
 
     class Server(uvicorn.Server):
         def handle_exit(self, sig: int, frame: Any) -> None:
             # Its own takes a second Ctrl-C for a wish to leave everything as it lies.
-            asked.append(sig)
+            signals.append(sig)
             self.should_exit = True
 
     server = Server(config)
@@ -80,10 +80,10 @@ def _serve(config: "Config", listener: socket.socket, jobs: "Jobs") -> None:
             server.run(sockets=[listener])
         finally:
             left = jobs.end()
-    if signal.SIGINT in asked:
+    if signal.SIGINT in signals:
         click.echo(f"ended; {left} could not be removed." if left else "ended; nothing was kept.")
-    elif asked:
-        raise click.exceptions.Exit(128 + asked[0])
+    elif signals:
+        raise click.exceptions.Exit(128 + signals[0])
 
 
 def _listening(host: str, port: int | None) -> socket.socket:

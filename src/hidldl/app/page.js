@@ -28,9 +28,9 @@
     } catch {
       throw new Error("The program behind this page does not answer. If it has ended, start hidldl app again.");
     }
-    const said = await answer.json();
-    if (answer.ok) return said;
-    throw Object.assign(new Error(said.problem), { status: answer.status });
+    const content = await answer.json();
+    if (answer.ok) return content;
+    throw Object.assign(new Error(content.problem), { status: answer.status });
   }
   const post = (path, body) => ask(path, { method: "POST", body });
   const ofJob = path => `jobs/${job}${path}`;
@@ -69,20 +69,20 @@
   }
 
   // 1. The table, and the model if there is one.
-  function handIn(request, said) {
+  function handIn(request, message) {
     forget();
     show("table");
-    read(async () => { job = (await request()).id; }, said);
+    read(async () => { job = (await request()).id; }, message);
   }
 
-  async function read(begin, said) {
+  async function read(begin, message) {
     tell("table-problem");
-    tell("reading", said);
+    tell("reading", message);
     at("sheets").hidden = true;
     busy(true);
     try {
       await begin();
-      const state = await settled("reading", inLine(said));
+      const state = await settled("reading", inLine(message));
       if (!state) return tell("reading");
       if (state.problem) throw new Error(state.problem);
       overview = state.overview;
@@ -102,8 +102,8 @@
   }
 
   // What to say while a table is read: its place in line, if others come first.
-  const inLine = said => state => {
-    const now = state.place ? capital(state.what) + "." : said;
+  const inLine = message => state => {
+    const now = state.place ? capital(state.what) + "." : message;
     if (at("reading").textContent !== now) tell("reading", now);
   };
 
@@ -221,18 +221,18 @@
   }
 
   function summarise() {
-    const given = roles(), number = role => given.filter(one => one === role).length;
-    const namer = given.indexOf("id");
-    const labels = overview.columns.filter((_, j) => given[j] === "label").map(column => column.name);
-    const asGuessed = !overview.problem && overview.columns.every((column, j) => column.role === given[j]);
+    const current = roles(), number = role => current.filter(one => one === role).length;
+    const namer = current.indexOf("id");
+    const labels = overview.columns.filter((_, j) => current[j] === "label").map(column => column.name);
+    const asGuessed = !overview.problem && overview.columns.every((column, j) => column.role === current[j]);
     at("summary").textContent = `${asGuessed ? "Guessed: " : ""}${count(labels.length, "label")}${listed(labels)}, ${count(number("feature"), "feature")}` + (number("out") ? `, ${number("out")} left out` : "")
       + (namer < 0 ? "; rows go by number." : `; rows are named by \u2068${shownName(overview.columns[namer].name)}\u2069.`)
       + (asGuessed ? ` The labels look like ${overview.guessed_as}. Correct below what is wrong.` : "");
-    at("hidden-said").textContent = hiddenSaid(asGuessed);
+    at("hidden-meaning").textContent = hiddenMeaning(asGuessed);
   }
 
   // What the choice for hidden labels means with this method; only some can weigh zeros.
-  function hiddenSaid(asGuessed) {
+  function hiddenMeaning(asGuessed) {
     const weighs = "tellsZeros" in at("method").selectedOptions[0].dataset, choice = at("hidden").value;
     if (choice === "unknown") return weighs ? "Nobody knows which zeros are hidden: each is weighed, by the features and the other labels." : "This method cannot tell which zeros are hidden; choose BayesHidLDL.";
     if (choice !== "auto") return "";
@@ -244,7 +244,7 @@
     at("mark").hidden = at("hidden").value !== "number";
     const method = at("method").selectedOptions[0].dataset;
     at("intervals").disabled = !hasIntervals();
-    at("method-said").textContent = method.summary + (hasIntervals() ? "" : " No intervals.");
+    at("method-summary").textContent = method.summary + (hasIntervals() ? "" : " No intervals.");
     summarise();
   }
 

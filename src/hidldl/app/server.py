@@ -73,14 +73,14 @@ def make_app(host: str = "127.0.0.1", most_megabytes: int = 200, idle_seconds: f
     app = Starlette(
         routes=requests.routes(),
         middleware=[Middleware(Guard, host=host)],
-        exception_handlers={HTTPException: _said},
+        exception_handlers={HTTPException: _error_response},
         lifespan=lifespan,
     )
     app.state.jobs = requests.jobs
     return app
 
 
-async def _said(request: Request, error: Exception) -> Response:
+async def _error_response(request: Request, error: Exception) -> Response:
     """Errors in the page's form."""
     assert isinstance(error, HTTPException)
     return _problem(error.status_code, "There is nothing here." if error.status_code == 404 else error.detail)

@@ -29,7 +29,7 @@ def recover(request: dict[str, Any]) -> dict[str, Any]:
     """Recover a table and write the results that the request names."""
     from hidldl.tables.recovery import recover_table
 
-    result = recover_table(Path(request["path"]), **_asked(request), progress=_print_step)
+    result = recover_table(Path(request["path"]), **_arguments(request), progress=_print_step)
     result.write(**request["files"], command=request["command"], progress=_print_step)
     return {}
 
@@ -38,12 +38,12 @@ def predict(request: dict[str, Any]) -> dict[str, Any]:
     """Predict the rows of a table with the model that was handed in, and write the results that the request names."""
     from hidldl.tables.prediction import predict_table
 
-    result = predict_table(Path(request["path"]), request["given_model"], **_asked(request))
+    result = predict_table(Path(request["path"]), request["given_model"], **_arguments(request))
     result.write(**request["files"], command=request["command"], progress=_print_step)
     return {}
 
 
-def _asked(request: dict[str, Any]) -> dict[str, Any]:
+def _arguments(request: dict[str, Any]) -> dict[str, Any]:
     return {**request["options"], "name": request["name"], "sheet": request["sheet"], "n_jobs": -1}
 
 

@@ -21,24 +21,24 @@ MOST_LISTED = 40
 PROGRESS = ["auto", "bar", "json", "none"]
 
 
-def _pair(given: str) -> tuple[str, Any]:
+def _pair(text: str) -> tuple[str, Any]:
     """name=value with a number, a truth value or a word."""
-    name, equals, value = given.partition("=")
+    name, equals, value = text.partition("=")
     if not equals or not name:
-        raise click.BadParameter(f"{given!r} is not name=value, such as alpha=16.")
+        raise click.BadParameter(f"{text!r} is not name=value, such as alpha=16.")
     return name.strip(), _value(value.strip())
 
 
-def _columns(given: str) -> str | list[str]:
+def _columns(text: str) -> str | list[str]:
     """The text as it is, or the exact names in a list as JSON has them."""
-    if not given.lstrip().startswith('["'):
-        return given
+    if not text.lstrip().startswith('["'):
+        return text
     try:
-        names = json.loads(given)
+        names = json.loads(text)
     except ValueError:
         names = []
     if not names or not all(isinstance(name, str) for name in names):
-        raise click.BadParameter(f'{given[:40]!r} is not a list of names, such as ["joy", "fear, or so"].')
+        raise click.BadParameter(f'{text[:40]!r} is not a list of names, such as ["joy", "fear, or so"].')
     return list(names)
 
 
@@ -166,7 +166,7 @@ def recover(
     complete, and how much of each row was hidden; what was observed keeps its proportions.
     """
     with running(progress) as show:
-        asked: dict[str, Any] = {
+        options: dict[str, Any] = {
             "labels": labels,
             "features": features,
             "hidden": hidden,
@@ -182,14 +182,14 @@ def recover(
         reading: dict[str, Any] = {"kind": kind, "sheet": sheet, "header_row": header_row, "name": name}
         namer: Any = False if no_id else row_names
         if check:
-            _check(table, {**asked, "row_names": namer, "level": level}, votes, reading, report)
+            _check(table, {**options, "row_names": namer, "level": level}, votes, reading, report)
             return
         from hidldl.tables.recovery import recover_table
         from hidldl.tables.writing import checked_targets, list_beside
 
         bad_rows = list_beside(table, "bad_rows") if skip_bad_rows else None
         targets = checked_targets("recovered", table, output, report, model, reannotate, bad_rows)
-        result = recover_table(table, **asked, id=namer, intervals=level, **votes, **reading, progress=show)
+        result = recover_table(table, **options, id=namer, intervals=level, **votes, **reading, progress=show)
         summary = result.write(
             **targets.named, group=group, most_rows=most_rows, **layout, command=command_line(), progress=show
         )
@@ -200,7 +200,7 @@ def recover(
 
 
 def _check(
-    path: Path, asked: dict[str, Any], votes: dict[str, Any], reading: dict[str, Any], report: Path | None
+    path: Path, options: dict[str, Any], votes: dict[str, Any], reading: dict[str, Any], report: Path | None
 ) -> None:
     """Say how the table is understood and what is wrong with it; end with 2 if a run would not succeed."""
     from hidldl.tables.checking import check_file
@@ -209,7 +209,7 @@ def _check(
 
     if report is not None:
         Targets(None, report).check(path)
-    check = check_file(path, Options(**asked), votes=votes, reading=reading)
+    check = check_file(path, Options(**options), votes=votes, reading=reading)
     _print_check(check)
     if report is not None:
         with replacing(report) as target:

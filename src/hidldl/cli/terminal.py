@@ -79,10 +79,10 @@ def one_line_errors() -> Iterator[None]:
 @contextmanager
 def _ending_in_order() -> Iterator[None]:
     """A request to end, or a terminal that is closed, cleans up as Ctrl-C does."""
-    asked: list[int] = []
+    signals: list[int] = []
 
     def stop(number: int, frame: Any) -> None:
-        asked.append(number)
+        signals.append(number)
         raise Stopped(number)
 
     try:
@@ -92,8 +92,8 @@ def _ending_in_order() -> Iterator[None]:
         raise
     except Exception as error:
         # A library that is interrupted while it is loaded may call that by another name.
-        if asked:
-            raise Stopped(asked[0]) from error
+        if signals:
+            raise Stopped(signals[0]) from error
         raise
 
 

@@ -52,15 +52,15 @@ def _reach(modules: frozenset[str]) -> frozenset[str]:
 
 def _imports(tree: ast.AST, module: str) -> set[str]:
     """Modules of this package that a syntax tree imports, wherever in it that is."""
-    found: set[str] = set()
+    modules: set[str] = set()
     for node in _run_nodes(tree):
         if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names if alias.name.split(".")[0] == PACKAGE)
+            modules.update(alias.name for alias in node.names if alias.name.split(".")[0] == PACKAGE)
         elif isinstance(node, ast.ImportFrom):
             home = resolve_name("." * node.level + (node.module or ""), module.rpartition(".")[0] or module)
             if home.split(".")[0] == PACKAGE:
-                found.update(_home_of(home, alias.name) for alias in node.names)
-    return found - {PACKAGE}
+                modules.update(_home_of(home, alias.name) for alias in node.names)
+    return modules - {PACKAGE}
 
 
 def _run_nodes(node: ast.AST) -> Iterator[ast.AST]:

@@ -39,13 +39,13 @@ def comparisons(
 ) -> list[Comparison]:
     """The table's comparisons, one per setting and measure, with the paper's numbers beside ours."""
     paper = published_results()
-    made = []
+    by_measure = []
     for experiment in table.experiments(repetitions, datasets):
         results = store.results([experiment])
         for measure in table.measures:
             published = paper.query("table == @table.number and setting == @experiment.setting and measure == @measure")
             more = f": {measure}, {experiment.setting}" if len(table.settings) * len(table.measures) > 1 else ""
-            made.append(
+            by_measure.append(
                 comparison_of(
                     results,
                     measure,
@@ -56,7 +56,7 @@ def comparisons(
                     paper=published,
                 )
             )
-    return made
+    return by_measure
 
 
 def draw(number: str, store: Store, repetitions: int, datasets: tuple[str, ...] | None) -> "Figure | None":

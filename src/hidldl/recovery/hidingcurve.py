@@ -130,8 +130,8 @@ def evidence_of_label_rates(observed: BoolArray) -> float:
     rates = frequencies
     for _ in range(RATE_ROUNDS):
         rates = np.clip(frequencies * -np.expm1(np.log1p(-rates).sum()), 1e-9, 1 - 1e-9)
-    given = annotated @ logit(rates) + np.log1p(-rates).sum() - np.log(-np.expm1(np.log1p(-rates).sum()))
-    return float(given.sum() / len(observed))
+    log_chances = annotated @ logit(rates) + np.log1p(-rates).sum() - np.log(-np.expm1(np.log1p(-rates).sum()))
+    return float(log_chances.sum() / len(observed))
 
 
 def evidence_of_slope(sums: FloatArray) -> float:

@@ -252,8 +252,7 @@ class HidLDL(Recoverer):
         approximate = resolved_search(self.neighbor_search, len(X)) == "approximate"
         neighbors = neighbors_on_device(centred(X), n_neighbors, approximate, device)
         warn_of_low_recall(neighbors.recall)
-        given = self.sigma
-        sigma = typical_distance(neighbors.distances.cpu().numpy()) if isinstance(given, str) else given
+        sigma = typical_distance(neighbors.distances.cpu().numpy()) if isinstance(self.sigma, str) else self.sigma
         warn_of_small_sigma(sigma, float(neighbors.distances.median()))
         precision = torch.float32 if dtype == np.float32 else torch.float64
         graph = laplacian(neighbors, sigma, precision)

@@ -37,7 +37,7 @@ def find_modes(
     Numbers are float64 within: where nu is large, sweeping loses too many digits of float32.
     """
     n_rows, n_labels = mean.shape
-    given = weights, evidence
+    outputs = weights, evidence
     arrays = (S, mean, scale, shares, presence, nu, importance, weights, evidence)
     S, mean, scale, shares, presence, nu, importance, weights, evidence = (array.double() for array in arrays)
     columns = triton.next_power_of_2(n_labels)
@@ -52,7 +52,7 @@ def find_modes(
             **{"SLACK": 4 * torch.finfo(mean.dtype).eps, "NEVER": NEVER, "SMALLEST_STEP": SMALLEST_STEP},
         )
     slope += slopes.sum(dim=0)[:n_labels, :n_labels].to(slope)
-    for kept, computed in zip(given, (weights, evidence), strict=True):
+    for kept, computed in zip(outputs, (weights, evidence), strict=True):
         kept.copy_(computed)
 
 

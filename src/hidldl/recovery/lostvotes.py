@@ -155,9 +155,9 @@ class VoteSums:
         chances = chances_of_votes(D, observed, n_votes) * weights[:, None]
         for k in range(D.shape[2]):
             likely = np.maximum(chances[:, :, k], LEAST_CHANCE) * self.possible
-            given = expit(logit(self.rates)[:, None] + lost * gains[:, :, k, None]) * likely[:, None]
-            self.overlooked += given.sum(axis=2)
-            self.took_votes += given[:, :, lost > 0].sum(axis=2)
+            joint = expit(logit(self.rates)[:, None] + lost * gains[:, :, k, None]) * likely[:, None]
+            self.overlooked += joint.sum(axis=2)
+            self.took_votes += joint[:, :, lost > 0].sum(axis=2)
             self.left += likely @ (n_votes - lost)
             self.total += likely.sum(axis=1)
         self.foretold += chances.sum(axis=2)

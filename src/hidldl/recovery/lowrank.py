@@ -83,9 +83,9 @@ class Factors:
             smallest = 1e-3 * (1 - own) * typical
             return cls.nearest(own * S + (1 - own) * centred(mean_by_distance(S)), smallest, fewest)
         # The prior would make small eigenvalues look alike, so it comes second.
-        found = cls.nearest(S, fewest=fewest)
-        eigenvalues, rest = own * found.eigenvalues, own * found.rest
-        return cls(found.vectors, eigenvalues + (1 - own) * typical, rest + (1 - own) * typical)
+        nearest = cls.nearest(S, fewest=fewest)
+        eigenvalues, rest = own * nearest.eigenvalues, own * nearest.rest
+        return cls(nearest.vectors, eigenvalues + (1 - own) * typical, rest + (1 - own) * typical)
 
     @cached_property
     def loadings(self) -> FloatArray:

@@ -32,8 +32,8 @@ class Recipe:
 class Partitions:
     """Arguments of a fit, partition by partition."""
 
-    def __init__(self, given: dict[str, Any]) -> None:
-        parts = _side_by_side(given)
+    def __init__(self, inputs: dict[str, Any]) -> None:
+        parts = _side_by_side(inputs)
         self._kept = [{name: side for name, side in part.items() if not isinstance(side, Recipe)} for part in parts]
         recipes = [{name: side for name, side in part.items() if isinstance(side, Recipe)} for part in parts]
         # Recipes have much in common. Tasks that bring their own would fill the scheduler, which remembers all rounds,
@@ -71,10 +71,10 @@ def constants(values: Iterable[Any]) -> Sequence[Any]:
     return list(dask.persist(*tasks))
 
 
-def _side_by_side(given: dict[str, Any]) -> list[dict[str, Any]]:
-    chunks = given["D_obs"].chunks[0] if hasattr(given["D_obs"], "chunks") else None
+def _side_by_side(inputs: dict[str, Any]) -> list[dict[str, Any]]:
+    chunks = inputs["D_obs"].chunks[0] if hasattr(inputs["D_obs"], "chunks") else None
     columns: dict[str, Any] = {}
-    for name, value in given.items():
+    for name, value in inputs.items():
         if hasattr(value, "rechunk"):
             value = value.rechunk({1: -1}) if value.ndim == 2 else value
             if chunks is not None and not np.isnan([*chunks, *value.chunks[0]]).any() and value.shape[0] == sum(chunks):
@@ -110,9 +110,9 @@ def _with_recipes(parts: list[Any]) -> list[Any]:
 
 def _needed(graph: Mapping[Any, Any], key: Any) -> dict[Any, Any]:
     """The tasks of a graph that a key needs."""
-    found: dict[Any, Any] = {}
+    tasks: dict[Any, Any] = {}
     missing = {key} & graph.keys()
     while missing:
-        found.update({name: graph[name] for name in missing})
-        missing = {other for name in missing for other in get_dependencies(graph, name)} - found.keys()
-    return found
+        tasks.update({name: graph[name] for name in missing})
+        missing = {other for name in missing for other in get_dependencies(graph, name)} - tasks.keys()
+    return tasks

@@ -326,5 +326,5 @@ def _first_above(below: FloatArray, levels: FloatArray) -> IntArray:
     n_draws = below.shape[-1]
     # Weights end at 1, so rows that are two apart can be searched as one long list.
     apart = 2.0 * np.arange(below.size // n_draws).reshape(*below.shape[:-1], 1)
-    found = np.searchsorted((below + apart).ravel(), levels + apart)
-    return np.clip(found - (n_draws * apart / 2).astype(np.int64), 0, n_draws - 1)
+    positions = np.searchsorted((below + apart).ravel(), levels + apart)
+    return np.clip(positions - (n_draws * apart / 2).astype(np.int64), 0, n_draws - 1)

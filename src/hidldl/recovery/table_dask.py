@@ -94,12 +94,12 @@ class ClusterTable:
     def __init__(self, estimator: Any, X: Any, D_obs: Any, observed: Any, votes: Any, *, zeros: Zeros) -> None:
         if votes is not None and not estimator.uses_votes:
             estimator._check_votes(votes, 0)
-        given = {"X": X, "D_obs": D_obs, "observed": observed, "votes": votes}
-        self._refuse_mixed(given)
+        inputs = {"X": X, "D_obs": D_obs, "observed": observed, "votes": votes}
+        self._refuse_mixed(inputs)
         self.frame = D_obs if hasattr(D_obs, "to_dask_array") else None
         self.label_names = None if self.frame is None else D_obs.columns
         self._check_columns(estimator, X)
-        self._partitions = Partitions(given)
+        self._partitions = Partitions(inputs)
         every = range(len(self._partitions))
         glances = dask.compute(*[delayed(glance, pure=False)(self._partitions.arguments(i)) for i in every])
         self.lengths = [n_rows for n_rows, *_ in glances]
@@ -124,8 +124,8 @@ class ClusterTable:
         return self.shape[0]
 
     @staticmethod
-    def _refuse_mixed(given: dict[str, Any]) -> None:
-        for name, value in given.items():
+    def _refuse_mixed(inputs: dict[str, Any]) -> None:
+        for name, value in inputs.items():
             if value is not None and not is_dask(value):
                 raise ValueError(
                     f"{name} is in memory, but other arguments are Dask collections; give all of them as Dask "

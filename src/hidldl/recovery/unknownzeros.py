@@ -117,17 +117,17 @@ def _fit_votes(
     converged, zeros, counted = True, model.estimates.zeros, model.estimates.votes
     assert counted is not None
     model.condition(rows, mapper)
-    found = weigh_votes(model, rows, mapper)
-    if not counted.are_foretold(found.foretold, rows.shares):
+    means = weigh_votes(model, rows, mapper)
+    if not counted.are_foretold(means.foretold, rows.shares):
         return model.with_votes(None), rows, changes, converged
     for _ in range(VOTE_ROUNDS):
-        rounds.presence[unknown] = 1 - found.took_votes[unknown]
-        rounds.nu[:] = votes * found.left / counted.number
+        rounds.presence[unknown] = 1 - means.took_votes[unknown]
+        rounds.nu[:] = votes * means.left / counted.number
         current, more, converged = climb(rounds, model.estimates, max_iter, tol)
         changes += more
         model = replace(model, estimates=replace(current, zeros=zeros, votes=counted))
         rows = rounds.rows(current)
-        found = _settle_votes(model, rows, votes, found, unknown, mapper)
+        means = _settle_votes(model, rows, votes, means, unknown, mapper)
     return model, rows, changes, converged
 
 
@@ -163,9 +163,9 @@ def settle(model: LatentModel, rows: Rows, unknown: BoolArray | None, mapper: Ma
     votes, prior_kinds = rows.nu.copy(), rows.kinds.copy()
     _settle(model, rows, votes, unknown, SETTLING_ROUNDS, mapper)
     if model.estimates.votes is not None:
-        found = weigh_votes(model, rows, mapper)
+        means = weigh_votes(model, rows, mapper)
         rows.kinds = prior_kinds
-        _settle_votes(model, rows, votes, found, unknown, mapper)
+        _settle_votes(model, rows, votes, means, unknown, mapper)
 
 
 def _settle(
@@ -191,13 +191,13 @@ def _settle(
 
 
 def _settle_votes(
-    model: LatentModel, rows: Rows, votes: FloatArray, found: VoteMeans, unknown: BoolArray, mapper: Mapper
+    model: LatentModel, rows: Rows, votes: FloatArray, means: VoteMeans, unknown: BoolArray, mapper: Mapper
 ) -> VoteMeans:
     """The posterior of rows that have so many votes left, and what it then says about votes."""
-    _settle(model, rows, votes, unknown, VOTE_ROUNDS, mapper, found.left / found.foretold.shape[1])
-    found = weigh_votes(model, rows, mapper)
-    rows.overlooked = np.where(unknown, found.overlooked, 1 - rows.presence)
-    return found
+    _settle(model, rows, votes, unknown, VOTE_ROUNDS, mapper, means.left / means.foretold.shape[1])
+    means = weigh_votes(model, rows, mapper)
+    rows.overlooked = np.where(unknown, means.overlooked, 1 - rows.presence)
+    return means
 
 
 def pattern_losses(model: LatentModel, prior: Rows, unknown: BoolArray, rng: np.random.Generator) -> FloatArray:

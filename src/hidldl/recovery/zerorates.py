@@ -67,9 +67,9 @@ class ZeroRates:
         is_told = ~unknown.any(axis=1, keepdims=True)
         counts = unknown | observed | is_told
         hidden = np.where(unknown, self.hidden(chances), counts & ~observed)
-        cells, found = counts.sum(axis=0), hidden.sum(axis=0)
+        cells, n_hidden = counts.sum(axis=0), hidden.sum(axis=0)
         tie = TIE * cells.mean()
-        rates = np.clip((found + tie * found.sum() / max(cells.sum(), 1)) / (cells + tie), *RATES)
+        rates = np.clip((n_hidden + tie * n_hidden.sum() / max(cells.sum(), 1)) / (cells + tie), *RATES)
         slope = np.where(
             unknown, (1 - chances) / (rates + (1 - rates) * chances), np.where(observed, 1 / (1 - rates), 0)
         )

@@ -259,12 +259,12 @@ class Summarizer:
         together = hidden.astype(np.float64)
         self._both_hidden += (together.T @ together).astype(np.int64)
         self._n_complete += int((~hidden.any(axis=1)).sum())
-        recovered, given = exact(np.stack([D, np.where(seen, handed_in, 0)]))
+        recovered, observed_shares = exact(np.stack([D, np.where(seen, handed_in, 0)]))
         lost = np.where(hidden, recovered, 0)
         mass = lost.sum(axis=1)
         self._sums["hidden_mass"] += lost.sum(axis=0)
         self._sums["mean_recovered"] += recovered.sum(axis=0)
-        self._sums["mean_handed_in"] += given.sum(axis=0)
+        self._sums["mean_handed_in"] += observed_shares.sum(axis=0)
         self._histogram += np.bincount(np.clip(mass * N_BINS // ONE, 0, N_BINS - 1), minlength=N_BINS)
         return mass / ONE
 

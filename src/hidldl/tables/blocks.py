@@ -81,11 +81,11 @@ class _Sums:
 
     def blocks(self) -> list[Block]:
         starts, ends = self._candidates()
-        found: list[tuple[int, int, float, float]] = []
+        candidates: list[tuple[int, int, float, float]] = []
         size = max(1, AT_ONCE // len(self.upto))
         for at in range(0, len(starts), size):
-            found += self._check(starts[at : at + size], ends[at : at + size])
-        chosen = _without_overlaps(found, self._oddity, noise=3 / np.sqrt(len(self.upto)))
+            candidates += self._check(starts[at : at + size], ends[at : at + size])
+        chosen = _without_overlaps(candidates, self._oddity, noise=3 / np.sqrt(len(self.upto)))
         return [
             Block(tuple(range(a, b)), residual, residual <= 3 * max(float(self._expected(a, b)), EXACT), fits)
             for a, b, residual, fits in chosen
@@ -129,8 +129,8 @@ class _Sums:
         good = (n_fit >= MOSTLY * n_positive) & (n_positive >= 0.5 * n_labelled) & (n_positive >= enough)
         divisor = np.maximum(n_positive, 1)
         residual = np.sqrt((np.minimum(off, 2 * LOOSEST) ** 2).sum(axis=0) / divisor)
-        found = zip(starts[good], ends[good], residual[good], (n_fit / divisor)[good], strict=True)
-        return [(int(a), int(b), float(r), float(f)) for a, b, r, f in found]
+        fits = zip(starts[good], ends[good], residual[good], (n_fit / divisor)[good], strict=True)
+        return [(int(a), int(b), float(r), float(f)) for a, b, r, f in fits]
 
     def _expected(self, starts: IntArray | int, ends: IntArray | int) -> FloatArray:
         return np.sqrt(self.variance[ends] - self.variance[starts])
@@ -150,10 +150,10 @@ def _running(cells: NDArray[np.generic]) -> FloatArray:
 
 
 def _without_overlaps(
-    found: list[tuple[int, int, float, float]], oddity: Callable[[int, int], float], noise: float
+    candidates: list[tuple[int, int, float, float]], oddity: Callable[[int, int], float], noise: float
 ) -> Iterator[tuple[int, int, float, float]]:
     """The blocks with the smallest residuals; of about equal ones that overlap the least odd."""
-    rest = sorted(found, key=lambda block: block[2])
+    rest = sorted(candidates, key=lambda block: block[2])
     while rest:
         first = rest[0]
         rivals = [block for block in rest if _overlap(block, first) and block[2] <= (1 + noise) * first[2] + EXACT]

@@ -281,15 +281,15 @@ class Tally:
 
     def notations(self) -> dict[int, Notation]:
         """How the columns should be read instead: those in question only, to be read as text for certainty."""
-        found = {}
+        notations = {}
         for j, candidates in self._candidates.items():
             if candidates is None:
                 continue
             if j in self.cell_format.notations:
-                found[j] = candidates.only(self.cell_format.decimal) or self.cell_format.plain
+                notations[j] = candidates.only(self.cell_format.decimal) or self.cell_format.plain
             elif j in self._odd and (likely := candidates.only(self.cell_format.decimal) or candidates.first()):
-                found[j] = likely
-        return found
+                notations[j] = likely
+        return notations
 
     def _add_distinct(self, j: int, numbers: Any = (), texts: Any = ()) -> None:
         if j not in self._distinct:

@@ -310,5 +310,5 @@ def _place_of_header(records: _Records, delimiter: str, rows: HeaderRows | None)
 def _decimal(sample: bytes) -> str:
     """A comma where numbers are written with one and none with a point; 1,234 alone may be thousands."""
     with_comma = _COMMA_NUMBER.finditer(sample)
-    is_comma = any(not _THOUSANDS.fullmatch(found.group()) for found in with_comma)
+    is_comma = any(not _THOUSANDS.fullmatch(match.group()) for match in with_comma)
     return "," if is_comma and not _POINT_NUMBER.search(sample) else "."

@@ -29,8 +29,8 @@ def url_of(path: Path | str) -> str | None:
     >>> url_of(Path("s3://bucket/table")), url_of("faces.csv"), url_of("C:/faces.csv")
     ('s3://bucket/table', None, None)
     """
-    found = _URL.fullmatch(str(path))
-    return f"{found[1]}://{found[2]}" if found else None
+    match = _URL.fullmatch(str(path))
+    return f"{match[1]}://{match[2]}" if match else None
 
 
 def is_dataset(path: Path) -> bool:
@@ -74,8 +74,8 @@ class ParquetFolder:
 
 def _parts(folder: Path) -> list[Path]:
     """Files in a folder; what writers leave beside them begins with a dot or an underscore."""
-    found = (file.relative_to(folder) for file in folder.rglob("*.parquet") if file.is_file())
-    shown = [file for file in found if not any(part.startswith((".", "_")) for part in file.parts)]
+    files = (file.relative_to(folder) for file in folder.rglob("*.parquet") if file.is_file())
+    shown = [file for file in files if not any(part.startswith((".", "_")) for part in file.parts)]
     return [folder / file for file in sorted(shown, key=_order)]
 
 
@@ -87,10 +87,10 @@ def _order(file: Path | str) -> list[tuple[int, str]]:
 def _parts_elsewhere(url: str, name: str) -> tuple[Any, list[str]]:
     files, place = _file_system(url)
     try:
-        found = [place] if files.isfile(place) else files.find(place)
+        paths = [place] if files.isfile(place) else files.find(place)
     except (OSError, ValueError) as error:
         raise TableError(f"{name} cannot be read: {quoted(error, 80)}.") from None
-    parts = sorted((file for file in found if file.endswith(".parquet")), key=_order)
+    parts = sorted((file for file in paths if file.endswith(".parquet")), key=_order)
     return files, [file for file in parts if not file.rpartition("/")[2].startswith((".", "_"))]
 
 
@@ -100,10 +100,10 @@ def _file_system(url: str) -> tuple[Any, str]:
     except ImportError as error:
         raise ImportError("URLs need fsspec; install it with pip install 'hidldl[parquet]'.") from error
     try:
-        found: tuple[Any, str] = url_to_fs(url)
+        system_and_place: tuple[Any, str] = url_to_fs(url)
     except (ValueError, ImportError) as error:
         raise TableError(f"{url} cannot be opened: {quoted(error, 80)}.") from None
-    return found
+    return system_and_place
 
 
 def refuse_taken(url: str) -> None:

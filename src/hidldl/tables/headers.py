@@ -19,14 +19,15 @@ class HeaderRows(NamedTuple):
     last: int
 
 
-def parse_header_rows(given: int | str) -> HeaderRows:
+def parse_header_rows(header_row: int | str) -> HeaderRows:
     """From what the user says: 3, "3" or "2-3"."""
-    ends = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", str(given), re.ASCII)
+    ends = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", str(header_row), re.ASCII)
     if ends is not None:
         rows = HeaderRows(int(ends[1]), int(ends[2] or ends[1]))
         if 1 <= rows.first <= rows.last < rows.first + MOST_HEADER_ROWS:
             return rows
-    raise TableError(f"header_row {given!r} must be the number of a row, such as 3, or a range of rows, such as 2-3.")
+    wanted = "the number of a row, such as 3, or a range of rows, such as 2-3"
+    raise TableError(f"header_row {header_row!r} must be {wanted}.")
 
 
 def count_titles(rows: Iterable[Sequence[str]]) -> int:

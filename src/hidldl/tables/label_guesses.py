@@ -74,9 +74,9 @@ class Guess:
     described: str = ""
 
     @classmethod
-    def of(cls, found: Sequence[Reading]) -> "Guess":
+    def of(cls, candidates: Sequence[Reading]) -> "Guess":
         """From all readings."""
-        readings = tuple(sorted(found, key=lambda reading: -reading.points))
+        readings = tuple(sorted(candidates, key=lambda reading: -reading.points))
         rivals = tuple(reading for reading in readings if reading.points > readings[0].points - LEAD)
         if len(rivals) != 1 or rivals[0].points <= 0 or not rivals[0].is_apart:
             return cls(readings, rivals)
@@ -149,32 +149,32 @@ class _Candidates:
     def guess(self) -> Guess:
         if self.cells.shape[0] < 2 or self.cells.shape[1] < 2:
             return Guess()
-        found = self._sum_readings(complete_only=False) or self._sum_readings(complete_only=True)
-        found = found or self._scattered_readings()
-        taken = {name for reading in found for name in reading.labels}
-        found += [reading for reading in self._count_readings() if taken.isdisjoint(reading.labels)]
-        found = found or [self._reading(sorted(run), np.nan) for run in self._runs(self.counts, at_least=2)]
-        return Guess.of(found)
+        readings = self._sum_readings(complete_only=False) or self._sum_readings(complete_only=True)
+        readings = readings or self._scattered_readings()
+        taken = {name for reading in readings for name in reading.labels}
+        readings += [reading for reading in self._count_readings() if taken.isdisjoint(reading.labels)]
+        readings = readings or [self._reading(sorted(run), np.nan) for run in self._runs(self.counts, at_least=2)]
+        return Guess.of(readings)
 
     # Labels by their sums.
 
     def _sum_readings(self, complete_only: bool) -> list[Reading]:
         """Blocks that do not overlap: with the smallest residual first, then as they stand in the table, then wide."""
-        found: list[tuple[int, Block]] = []
+        pairs: list[tuple[int, Block]] = []
         for total in self._totals():
             tried: set[bytes] = set()
             for rank, order in enumerate(self._orders(total)):
                 if order.tobytes() not in tried and self._can_reach(total, order):
                     blocks = self._blocks(order, total, complete_only)
-                    found += [(rank, block) for block in blocks if self._is_mixture(block)]
+                    pairs += [(rank, block) for block in blocks if self._is_mixture(block)]
                 tried.add(order.tobytes())
-        if any(block.is_exact for _, block in found):
-            found = [(rank, block) for rank, block in found if block.is_exact]
+        if any(block.is_exact for _, block in pairs):
+            pairs = [(rank, block) for rank, block in pairs if block.is_exact]
         chosen: list[Block] = []
-        for _, block in sorted(found, key=lambda pair: (round(pair[1].residual, 6), pair[0], -len(pair[1].columns))):
+        for _, block in sorted(pairs, key=lambda pair: (round(pair[1].residual, 6), pair[0], -len(pair[1].columns))):
             places = set(block.columns)
             # Blocks next to each other sum to something fixed together as well.
-            is_union = any(places > set(other.columns) for _, other in found)
+            is_union = any(places > set(other.columns) for _, other in pairs)
             if not is_union and all(places.isdisjoint(other.columns) for other in chosen):
                 chosen.append(block)
         return [self._reading(block.columns, block.fits) for block in chosen]
@@ -230,8 +230,9 @@ class _Candidates:
         # Counts are not rounded, nor are zeros and ones; whole percentages are.
         is_rounded = bool((total == total[0]).all()) and total[0] in (1, 100)
         rounded = self.steps * (is_rounded & ((self.steps < 1) | (self.highest > 1)))
-        found = find_blocks(self.cells[rows][:, order], total[rows], rounded[order], self._traits(order), complete_only)
-        return [replace(block, columns=tuple(order[list(block.columns)].tolist())) for block in found]
+        cells, traits = self.cells[rows][:, order], self._traits(order)
+        blocks = find_blocks(cells, total[rows], rounded[order], traits, complete_only)
+        return [replace(block, columns=tuple(order[list(block.columns)].tolist())) for block in blocks]
 
     def _traits(self, order: IntArray) -> IntArray:
         """What columns have in common: their family of names, gaps or none, and how far they are rounded, if at all."""

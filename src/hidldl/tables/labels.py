@@ -32,7 +32,7 @@ class Marks:
     """Whether zeros may be true ones as well."""
 
     @staticmethod
-    def words_in(given: str) -> tuple[str, ...]:
+    def words_in(text: str) -> tuple[str, ...]:
         """The words in what the user says.
 
         Examples
@@ -41,32 +41,32 @@ class Marks:
         >>> Marks.words_in("empty,?,-9")
         ('?',)
         """
-        words = (part for part in _parts(given) if part not in MARKS and part not in MISSING)
+        words = (part for part in _parts(text) if part not in MARKS and part not in MISSING)
         return tuple(word for word in words if _number(word) is None)
 
     @staticmethod
-    def numbers_in(given: str) -> tuple[float, ...]:
+    def numbers_in(text: str) -> tuple[float, ...]:
         """The numbers in what the user says."""
-        return tuple(number for part in _parts(given) if (number := _number(part)) is not None)
+        return tuple(number for part in _parts(text) if (number := _number(part)) is not None)
 
     @classmethod
-    def named_in(cls, given: str) -> "Marks":
+    def named_in(cls, text: str) -> "Marks":
         """The words and numbers in what the user says, before anything is known about the columns."""
-        return cls(numbers=cls.numbers_in(given), words=cls.words_in(given))
+        return cls(numbers=cls.numbers_in(text), words=cls.words_in(text))
 
     @classmethod
-    def parse(cls, given: str, table: str, labels: Sequence[Column], can_tell: bool = False) -> tuple["Marks", str]:
+    def parse(cls, text: str, table: str, labels: Sequence[Column], can_tell: bool = False) -> tuple["Marks", str]:
         """From what the user said, or from what the columns hold, with a sentence about it.
 
         ``can_tell`` if the method tells hidden zeros from true ones.
         """
         has_gaps = any(column.n_missing for column in labels)
-        if given == "auto":
+        if text == "auto":
             zeros = not has_gaps and any(column.n_zero for column in labels)
             return cls(zeros=zeros, unknown=zeros and can_tell), _note_on_auto(
                 has_gaps, zeros, can_tell, _words(labels)
             )
-        parts = _parts(given)
+        parts = _parts(text)
         if "none" in parts and has_gaps:
             gap = next(column.name for column in labels if column.n_missing)
             raise TableError(
@@ -75,7 +75,7 @@ class Marks:
             )
         if "unknown" in parts and not can_tell:
             raise TableError("this method cannot tell which zeros are hidden", Remedy("bayes"))
-        words = cls.words_in(given)
+        words = cls.words_in(text)
         present = {word.casefold() for word in _words(labels)}
         absent = [word for word in words if word.casefold() not in present]
         if absent:
@@ -85,9 +85,9 @@ class Marks:
             )
         is_unknown = "unknown" in parts
         note = "nobody knows which zeros are hidden, so each is weighed" if is_unknown else ""
-        marked = ",".join(part for part in parts if part != "unknown") if is_unknown else given
+        marked = ",".join(part for part in parts if part != "unknown") if is_unknown else text
         note = "; ".join(part for part in (f"hidden labels are marked by: {marked}" if marked else "", note) if part)
-        return cls("zero" in parts or is_unknown, cls.numbers_in(given), words, is_unknown), note
+        return cls("zero" in parts or is_unknown, cls.numbers_in(text), words, is_unknown), note
 
     def __call__(self, cells: FloatArray) -> BoolArray:
         """True where a label is observed."""
@@ -101,8 +101,8 @@ class Marks:
         return (cells == 0) & self.unknown
 
 
-def _parts(given: str) -> list[str]:
-    return [part.strip() for part in given.split(",")]
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
 
 
 def _number(part: str) -> float | None:
@@ -144,18 +144,18 @@ def understand_labels(
 
 def are_percentages(cells: FloatArray, marks: Marks) -> bool:
     """Whether the label cells of some rows are percentages: their rows sum to 100."""
-    given = np.where(marks(cells), cells, 0)
-    sums = given.sum(axis=1)
+    amounts = np.where(marks(cells), cells, 0)
+    sums = amounts.sum(axis=1)
     sums = sums[sums > 0]
-    return bool(len(sums)) and bool(_sums_to(100, sums, count_decimals(given), cells.shape[1]).mean() > 0.98)
+    return bool(len(sums)) and bool(_sums_to(100, sums, count_decimals(amounts), cells.shape[1]).mean() > 0.98)
 
 
 def are_amounts(labels: Sequence[Column], first_rows: pd.DataFrame, marks: Marks) -> tuple[bool, str | None]:
     """Whether rows are to be divided by sums other than 1, and a sentence about it: whole numbers are counts."""
     cells = first_rows[[column.name for column in labels]].to_numpy(float)
-    given = np.where(marks(cells), cells, 0)
-    decimals = count_decimals(given)
-    sums = given.sum(axis=1)
+    amounts = np.where(marks(cells), cells, 0)
+    decimals = count_decimals(amounts)
+    sums = amounts.sum(axis=1)
     sums = sums[sums > 0]
     if not len(sums) or _sums_to(1, sums, decimals or MOST_DECIMALS, len(labels)).mean() > 0.5:
         return False, _note_on_rounding(sums, decimals, len(labels))
@@ -234,8 +234,8 @@ class Shares:
 
     def read(self, rows: pd.DataFrame, *, is_whole_table: bool = False) -> LabelCells:
         """All that label cells say; of a whole table, every label must be observed somewhere."""
-        given, observed = self._cells(rows)
-        faults = self._faults(given, observed, rows.index)
+        amounts, observed = self._cells(rows)
+        faults = self._faults(amounts, observed, rows.index)
         if len(faults):
             raise TableError(
                 f"row {faults.index[0]} of {self.table}: {faults.iloc[0]}", *self._remedies(faults.iloc[0])
@@ -243,8 +243,8 @@ class Shares:
         self.seen = self.seen | np.asarray(observed.any(axis=0))
         if is_whole_table:
             self.refuse_unseen()
-        sums = given.sum(axis=1, keepdims=True)
-        shares = np.divide(given, sums, out=np.zeros_like(given), where=sums > 0)
+        sums = amounts.sum(axis=1, keepdims=True)
+        shares = np.divide(amounts, sums, out=np.zeros_like(amounts), where=sums > 0)
         return LabelCells(shares, observed, sums[:, 0], self._doubts(rows))
 
     def _doubts(self, rows: pd.DataFrame) -> BoolArray | None:
@@ -269,22 +269,22 @@ class Shares:
         observed = self.marks(cells)
         return np.where(observed, cells, 0), observed
 
-    def _faults(self, given: FloatArray, observed: BoolArray, index: Any) -> "pd.Series[str]":
-        sums, labelled = given.sum(axis=1), np.asarray(observed.any(axis=1))
+    def _faults(self, amounts: FloatArray, observed: BoolArray, index: Any) -> "pd.Series[str]":
+        sums, labelled = amounts.sum(axis=1), np.asarray(observed.any(axis=1))
         faults = pd.Series("", index=index, dtype=object)
         if not self.normalise:
-            self.decimals = count_decimals(given, self.decimals)
+            self.decimals = count_decimals(amounts, self.decimals)
             # Whole numbers are not shares that were rounded, so their sums are exact.
             wrong = labelled & ~_sums_to(1, sums, self.decimals or MOST_DECIMALS, len(self.labels))
             faults[wrong] = (
                 pd.Series(sums[wrong]).map("its labels sum to {:.6g}, not to 1; correct it".format).to_numpy()
             )
         faults[labelled & (sums <= 0)] = "it has labels but none above 0; give it one, or empty its label cells"
-        negative = np.asarray((given < 0).any(axis=1))
-        where = (given[negative] < 0).argmax(axis=1)
+        negative = np.asarray((amounts < 0).any(axis=1))
+        where = (amounts[negative] < 0).argmax(axis=1)
         words = [
             f"{value:g} in label column {quoted(self.labels[j])} is negative; shares and counts are 0 or more"
-            for value, j in zip(given[negative, where], where, strict=True)
+            for value, j in zip(amounts[negative, where], where, strict=True)
         ]
         faults[negative] = np.array(words, dtype=object)
         return faults[faults != ""]

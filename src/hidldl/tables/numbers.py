@@ -107,16 +107,16 @@ class Part:
     doubts: BoolArray | None = None
     """Which zeros may be hidden or true."""
 
-    def told_to(self, model: Recoverer, at: Any = slice(None), *, new: bool = False) -> dict[str, Any]:
+    def arguments_for(self, model: Recoverer, at: Any = slice(None), *, new: bool = False) -> dict[str, Any]:
         """The arguments of ``fit``, or of ``predict`` where rows are new to the model, for some of the rows.
 
         What is observed is NaN where nobody knows and the method can tell; votes are for methods that use them.
         """
-        told: dict[str, Any] = {"X": self.X[at], "D_obs": self.D_obs[at], "observed": self.observed[at]}
-        if self.doubts is not None and self.doubts[at].any():
-            can_tell = model.can_tell_new_zeros if new else model.can_tell_zeros
-            told["observed"] = np.where(self.doubts[at], np.nan, told["observed"]) if can_tell else told["observed"]
-        return told | ({} if self.votes is None or not model.uses_votes else {"votes": self.votes[at]})
+        arguments: dict[str, Any] = {"X": self.X[at], "D_obs": self.D_obs[at], "observed": self.observed[at]}
+        can_tell = model.can_tell_new_zeros if new else model.can_tell_zeros
+        if can_tell and self.doubts is not None and self.doubts[at].any():
+            arguments["observed"] = np.where(self.doubts[at], np.nan, arguments["observed"])
+        return arguments | ({} if self.votes is None or not model.uses_votes else {"votes": self.votes[at]})
 
 
 @dataclass(frozen=True)

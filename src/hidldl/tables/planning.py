@@ -94,8 +94,8 @@ class Plan:
     @classmethod
     def of(cls, table: Table, options: Options) -> "Plan":
         """From what the table holds and what the user says."""
-        said = Marks.named_in(options.hidden)
-        contents = table.contents(missing=said.words)
+        user_marks = Marks.named_in(options.hidden)
+        contents = table.contents(missing=user_marks.words)
         columns, first = contents.columns, contents.first_rows
         roles = assign_roles(
             table.name,
@@ -104,7 +104,7 @@ class Plan:
             labels=options.labels,
             features=options.features,
             row_names=options.row_names,
-            marks=said.numbers,
+            marks=user_marks.numbers,
         )
         labels = [column for column in columns if column.name in roles.labels]
         can_tell = find_method(options.method).tells_zeros
@@ -223,17 +223,17 @@ def _name_of_total_row(columns: Sequence[Column], first_rows: pd.DataFrame) -> s
 def _row_names(
     table: str,
     columns: Sequence[Column],
-    given: str | Literal[False] | None,
+    choice: str | Literal[False] | None,
     taken: Collection[str],
     first_rows: pd.DataFrame,
 ) -> str | None:
-    if given is False:
+    if choice is False:
         return None
-    if given is None:
+    if choice is None:
         return _guess_row_names(columns, first_rows, taken)
-    if given not in [column.name for column in columns]:
-        raise TableError(f"{table} has no column {quoted(given)}", Remedy("id", "in another way"))
-    return given
+    if choice not in [column.name for column in columns]:
+        raise TableError(f"{table} has no column {quoted(choice)}", Remedy("id", "in another way"))
+    return choice
 
 
 def _notes_on_guess(labels: Sequence[str], guessed_as: str) -> list[str]:

@@ -113,12 +113,12 @@ class Table:
         """All that is known of the table when every cell is read; ``missing`` as for `read_as_missing`."""
         self.read_as_missing(missing)
         if self._contents is None:
-            found = summarise(self._reader, self._format)
-            if not found.n_rows:
+            contents = summarise(self._reader, self._format)
+            if not contents.n_rows:
                 raise TableError(f"{self.name} has no rows; add some below the column names.")
-            columns = found.columns
+            columns = contents.columns
             notes = (*self._reader.notes, *_notes_on_words(columns), *_notes_on_notations(columns))
-            self._format, self._contents = found.cell_format, replace(found, notes=notes)
+            self._format, self._contents = contents.cell_format, replace(contents, notes=notes)
         return self._contents
 
     def chunks(self, rows: int = 50_000, as_text: Collection[str] = ()) -> Iterator[pd.DataFrame]:
@@ -366,8 +366,8 @@ def _named(reader: R, name: str) -> R:
 
 def _refuse_numbers_for_names(names: tuple[str, ...], name: str) -> None:
     """Numbers in the first row are a missing header, unless they number the columns."""
-    given = [column for column in names if column.strip()]
-    numbers = pd.to_numeric(pd.Series(given, dtype=object), errors="coerce")
-    counted = (list(map(str, range(start, start + len(given)))) for start in (0, 1))
-    if given and numbers.notna().all() and given not in counted:
+    titles = [column for column in names if column.strip()]
+    numbers = pd.to_numeric(pd.Series(titles, dtype=object), errors="coerce")
+    counted = (list(map(str, range(start, start + len(titles)))) for start in (0, 1))
+    if titles and numbers.notna().all() and titles not in counted:
         raise TableError(f"{name} has numbers for column names; write the names in its first row.")

@@ -294,7 +294,7 @@ def _fit(model: Recoverer, part: Part, name: str, progress: Progress) -> None:
     if shows_progress:
         model.set_params(verbose=share_of(progress, READ, FITTED))
     try:
-        model.fit(**part.told_to(model, part.has_labels))
+        model.fit(**part.arguments_for(model, part.has_labels))
     except ValueError as error:
         raise TableError(f"{name}: {error}") from error
     finally:

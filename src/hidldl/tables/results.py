@@ -150,10 +150,10 @@ class RecoveredTable:
             share = self.done_before + (1 - self.done_before) * done / n_rows
             progress(share, 1, f"recovering, {done:,} of {n_rows:,} rows")
             is_asked = level is not None or with_kinds or part.doubts is not None
-            told = part.told_to(self.model, new=True) if is_asked else {}
-            bounds: tuple[Any, ...] = () if level is None else self.model.intervals(level, **told)
-            kinds = self.model.predict_kinds(**told) if with_kinds else None
-            hidden = None if part.doubts is None else self.model.predict_hidden(**told)
+            arguments = part.arguments_for(self.model, new=True) if is_asked else {}
+            bounds: tuple[Any, ...] = () if level is None else self.model.intervals(level, **arguments)
+            kinds = self.model.predict_kinds(**arguments) if with_kinds else None
+            hidden = None if part.doubts is None else self.model.predict_hidden(**arguments)
             yield RecoveredRows(part.numbers, part.names, part.D_obs, part.observed, D, as_read, kinds, hidden, *bounds)
 
     def _completed(self) -> Iterator[tuple[Part, FloatArray, pd.DataFrame]]:
@@ -161,7 +161,7 @@ class RecoveredTable:
             for chunk in _even(self.table.chunks(CHUNK_ROWS, as_text=self._texts())):
                 rows = chunk.drop(self.faults.index.intersection(chunk.index))
                 part = self.reader(rows)
-                yield part, np.asarray(self.model.predict(**part.told_to(self.model, new=True))), rows
+                yield part, np.asarray(self.model.predict(**part.arguments_for(self.model, new=True))), rows
             return
         fitted = self.whole.has_labels
         D = np.empty_like(self.whole.D_obs)

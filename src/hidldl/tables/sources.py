@@ -96,11 +96,11 @@ def split_suffix(name: str) -> tuple[str, str, str]:
 
 def recognise(head: bytes, path: Path | None = None) -> str:
     """What a file that begins so is: a suffix of ours, a description of something else, or "" for what may be text."""
-    found = next((what for signature, what in _SIGNATURES.items() if head.startswith(signature)), "")
-    if found == "a zip archive" and path is not None and _is_workbook(path):
+    content = next((what for signature, what in _SIGNATURES.items() if head.startswith(signature)), "")
+    if content == "a zip archive" and path is not None and _is_workbook(path):
         return ".xlsx"
-    if found:
-        return found
+    if content:
+        return content
     for pattern, what in ((_PICKLE, "a pickle"), (_MARKUP, "a web page or XML"), (_JSON, "JSON")):
         if pattern.match(head):
             return what
@@ -133,29 +133,29 @@ def identify(path: Path, name: str, promise: str | None) -> tuple[str, str]:
         head = file.read(512)
     if not head:
         raise TableError(f"{name} is empty.")
-    found = recognise(head, path)
-    kind, compression = promised or _found(found)
-    if compression and not found:
+    content = recognise(head, path)
+    kind, compression = promised or _kind_and_compression(content)
+    if compression and not content:
         raise TableError(f"{name} is not compressed; remove {compression} from its name.")
-    refuse_unless(compression or kind, found, name)
+    refuse_unless(compression or kind, content, name)
     return kind, compression
 
 
-def _found(found: str) -> tuple[str, str]:
+def _kind_and_compression(content: str) -> tuple[str, str]:
     """What a stream without a name is, by its first bytes; text unless they say something else."""
-    return (found, "") if found in KINDS else (".csv", found if found in COMPRESSIONS else "")
+    return (content, "") if content in KINDS else (".csv", content if content in COMPRESSIONS else "")
 
 
-def refuse_unless(expected: str, found: str, name: str) -> None:
+def refuse_unless(expected: str, content: str, name: str) -> None:
     """Refuse content that is not what the suffix promises."""
-    if found == expected or (not found and expected in TEXT_KINDS):
+    if content == expected or (not content and expected in TEXT_KINDS):
         return
-    if found in COMPRESSIONS:
-        raise TableError(f"{name} is compressed; add {found} to its name.")
-    if found in KINDS:
-        raise TableError(f"{name} is a {found} file; rename it so.")
-    if found:
-        raise TableError(f"{name} is {found}, not a table; save the table as .csv or .xlsx.")
+    if content in COMPRESSIONS:
+        raise TableError(f"{name} is compressed; add {content} to its name.")
+    if content in KINDS:
+        raise TableError(f"{name} is a {content} file; rename it so.")
+    if content:
+        raise TableError(f"{name} is {content}, not a table; save the table as .csv or .xlsx.")
     raise TableError(f"{name} is not a {expected} file; save it again, or rename it if it is text.")
 
 

@@ -182,9 +182,9 @@ def _refuse_uncomputed(path: Path, name: str, sheet: Any) -> None:
     tail = b""
     with zipfile.ZipFile(path) as archive, archive.open(sheet._worksheet_path) as xml:
         while block := xml.read(_FORMULA_BYTES):
-            found = _UNCOMPUTED.search(tail + block)
-            if found:
-                where = re.search(rb"\br=.([A-Z]+\d+)", found.group(1))
+            match = _UNCOMPUTED.search(tail + block)
+            if match:
+                where = re.search(rb"\br=.([A-Z]+\d+)", match.group(1))
                 cell = where.group(1).decode() if where else "a cell"
                 raise TableError(f"{cell} of {name} holds a formula without a value; compute and save it in Excel.")
             tail = block[-20_000:]  # longer than any formula

@@ -37,8 +37,8 @@ def refuse_traps(path: Path, name: str) -> None:
         n_tags = n_other_tags = 0
         for member in members:
             is_content = member.filename.lower().startswith(("xl/worksheets/", "xl/sharedstrings"))
-            for found in _tags(archive, member, name):
-                n_tags, n_other_tags = n_tags + found, n_other_tags + (0 if is_content else found)
+            for n_more in _tags(archive, member, name):
+                n_tags, n_other_tags = n_tags + n_more, n_other_tags + (0 if is_content else n_more)
                 if n_tags > max(HARMLESS_TAGS, MOST_TAGS_PER_BYTE * size) or n_other_tags > MOST_OTHER_TAGS:
                     raise TableError(f"{name} has more than {n_tags:,} tags, as a trap would; save the table as .csv.")
 
