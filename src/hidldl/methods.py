@@ -225,11 +225,10 @@ def registered_methods() -> tuple[Method, ...]:
     return (*filter(None, from_packages), *_registered.values())
 
 
-def method_names(role: Role = "recoverer") -> tuple[str, ...]:
-    """The names that can be chosen from, without importing any class."""
-    ours = [method.name for method in HOUSE if method.role == role]
-    others = [*(point.name for point in _entry_points()), *(m.name for m in _registered.values() if m.role == role)]
-    return tuple(dict.fromkeys([*ours, *others]))
+def method_names() -> tuple[str, ...]:
+    """The names of recoverers that can be chosen from, without importing any class."""
+    ours, others = ([m.name for m in methods if m.role == "recoverer"] for methods in (HOUSE, _registered.values()))
+    return tuple(dict.fromkeys([*ours, *(point.name for point in _entry_points()), *others]))
 
 
 def find_method(name: str) -> Method:

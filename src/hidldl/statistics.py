@@ -12,9 +12,11 @@ from scipy import stats
 from hidldl.arrays import FloatArray
 
 Verdict = Literal["better", "worse", ""]
+LEVEL = 0.05
+"""Of all tests here, as in the paper."""
 
 
-def paired_t_test(ours: FloatArray, theirs: FloatArray, *, higher_is_better: bool, level: float = 0.05) -> Verdict:
+def paired_t_test(ours: FloatArray, theirs: FloatArray, *, higher_is_better: bool) -> Verdict:
     """Single-tailed paired t-tests over repetitions: is ours significantly better, or significantly worse?
 
     Repetitions are paired by their masks. The verdict is empty for fewer than two of them, for differences that are
@@ -28,9 +30,9 @@ def paired_t_test(ours: FloatArray, theirs: FloatArray, *, higher_is_better: boo
         return ""
     if np.ptp(gain) == 0:
         return "better" if gain[0] > 0 else "worse"
-    if stats.ttest_1samp(gain, 0, alternative="greater").pvalue < level:
+    if stats.ttest_1samp(gain, 0, alternative="greater").pvalue < LEVEL:
         return "better"
-    return "worse" if stats.ttest_1samp(gain, 0, alternative="less").pvalue < level else ""
+    return "worse" if stats.ttest_1samp(gain, 0, alternative="less").pvalue < LEVEL else ""
 
 
 def average_ranks(means: pd.DataFrame, *, higher_is_better: bool) -> "pd.Series[float]":
@@ -62,9 +64,9 @@ def holm(p: "pd.Series[float]") -> "pd.Series[float]":
     return (ordered * factors).cummax().clip(upper=1).reindex(p.index)
 
 
-def critical_difference(n_methods: int, n_datasets: int, *, level: float = 0.05) -> float:
+def critical_difference(n_methods: int, n_datasets: int) -> float:
     """Nemenyi's critical difference: average ranks that differ by more differ significantly."""
-    quantile = stats.studentized_range.ppf(1 - level, n_methods, np.inf) / np.sqrt(2)
+    quantile = stats.studentized_range.ppf(1 - LEVEL, n_methods, np.inf) / np.sqrt(2)
     return float(quantile * np.sqrt(n_methods * (n_methods + 1) / (6 * n_datasets)))
 
 

@@ -112,7 +112,6 @@ def check_observed_rows(
     may_be_empty: bool = False,
     zeros: Zeros = AUTO,
     can_tell: bool = False,
-    name: str = "D_obs",
 ) -> ObservedRows:
     """The rows of ``D_obs``, with the one meaning of "observed" applied and every row checked.
 
@@ -120,20 +119,20 @@ def check_observed_rows(
     setting, are left as they are and may sum to less. Rows without any observed label are refused unless they
     ``may_be_empty``. Unknown zeros are refused unless the method ``can_tell``.
     """
-    shares, frame = _as_matrix(D_obs, name)
-    mask, unknown = resolve_mask(shares, observed, frame, name=name, zeros=zeros, can_tell=can_tell)
+    shares, frame = _as_matrix(D_obs, "D_obs")
+    mask, unknown = resolve_mask(shares, observed, frame, name="D_obs", zeros=zeros, can_tell=can_tell)
     # A row without any positive share says nothing about its zeros.
     unknown &= (shares > 0).any(axis=1, keepdims=True)
     if unknown.any() and not can_tell:
         remedy = 'fit BayesHidLDL with zeros="unknown", which weighs the two, or pass the mask of infer_observed'
-        raise fault_at(unknown, frame, name, "is a zero that may be hidden or true", remedy)
+        raise fault_at(unknown, frame, "D_obs", "is a zero that may be hidden or true", remedy)
     shares = np.where(mask, shares, 0)
     empty = np.logical_and(may_be_empty, ~mask.any(axis=1))
-    _check_shares(shares, frame, name, empty)
+    _check_shares(shares, frame, "D_obs", empty)
     partial = np.logical_and(may_be_partial, ~mask.all(axis=1)) | empty
-    _check_row_sums(shares, frame, name, partial, over=" over its observed labels")
+    _check_row_sums(shares, frame, "D_obs", partial, over=" over its observed labels")
     if every_label_seen:
-        refuse_unseen_labels(mask, frame, name)
+        refuse_unseen_labels(mask, frame, "D_obs")
     if not may_be_partial:
         sums = shares.sum(axis=1, keepdims=True)
         shares = np.divide(shares, sums, out=np.zeros_like(shares), where=sums > 0)

@@ -14,13 +14,16 @@ from hidldl.metrics import MEASURES
 from hidldl.recovery.hidldl import HidLDL
 from hidldl.recovery.incomldl import IncomLDL
 
+RATE = 0.5
+"""Share of labels that are hidden in these figures; the mask is that of the first repetition."""
 
-def typical_row(dataset: str, rate: float = 0.5, repetition: int = 0) -> dict[str, FloatArray]:
+
+def typical_row(dataset: str) -> dict[str, FloatArray]:
     """A row of the dataset whose recovery by HidLDL is of median quality, as several methods recover it."""
     data = load_dataset(dataset)
     truth = np.asarray(data.distributions)
-    seed = Condition("recovery", dataset, rate, repetition).seed
-    D_obs, observed = hide_labels(truth, rate=rate, random_state=seed)
+    seed = Condition("recovery", dataset, RATE, 0).seed
+    D_obs, observed = hide_labels(truth, rate=RATE, random_state=seed)
     chebyshev = MEASURES["chebyshev"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -38,11 +41,11 @@ def typical_row(dataset: str, rate: float = 0.5, repetition: int = 0) -> dict[st
     return {name: matrix[row] for name, matrix in matrices.items()}
 
 
-def residuals(dataset: str, rate: float = 0.5, repetition: int = 0) -> dict[str, FloatArray]:
+def residuals(dataset: str) -> dict[str, FloatArray]:
     """Algorithm 1's residuals on the dataset with HidLDL's default parameters."""
     data = load_dataset(dataset)
-    seed = Condition("recovery", dataset, rate, repetition).seed
-    D_obs, observed = hide_labels(data.distributions, rate=rate, random_state=seed)
+    seed = Condition("recovery", dataset, RATE, 0).seed
+    D_obs, observed = hide_labels(data.distributions, rate=RATE, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return HidLDL().fit(data.features, D_obs, observed).history_
