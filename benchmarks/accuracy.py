@@ -94,7 +94,7 @@ def beside(both: pd.DataFrame) -> str:
     table["chebyshev / oracle"] = means["chebyshev"] / means["chebyshev_oracle"]
     table["clark / oracle"] = means["clark"] / means["clark_oracle"]
     geometric = np.exp(np.log(table).mean())
-    table["90 % hold"] = means["degrees_held"]
+    table["90 % hold"] = means["shares_held"]
     table["seconds"] = (both["seconds"] / both["seconds_then"]).groupby(both["dataset"]).median()
     table.loc["*geometric mean*"] = geometric
     masks = both.groupby("dataset").size()

@@ -189,7 +189,7 @@ def quotient_table(results: pd.DataFrame, *, ours: str, theirs: str) -> str:
 
 def interval_table(results: pd.DataFrame) -> str:
     held = results[(results["status"] == "done") & (results["method"] == BAYES)].groupby("dataset")
-    table = held[["degrees_held", "masses_held"]].mean()
+    table = held[["shares_held", "masses_held"]].mean()
     errors = by_repetition(results, "chebyshev", [AUTO.title, ORACLE]).groupby("dataset").mean()
     table["alpha auto / oracle"] = errors[AUTO.title] / errors[ORACLE]
     lines = ["| dataset | degrees held | masses held | alpha auto / oracle |", "| --- | --- | --- | --- |"]

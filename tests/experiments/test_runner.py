@@ -263,9 +263,9 @@ def test_the_coverage_of_intervals_is_on_record(tmp_path):
     D_obs, observed = hide_labels(data.distributions, rate=0.5, random_state=seed)
     low, high, *_ = given_bayes().set_params(random_state=seed).fit(data.features, D_obs, observed).intervals(0.9)
     inside = ((low <= data.distributions) & (data.distributions <= high))[~observed].mean()
-    assert results.loc["with", "degrees_held"] == pytest.approx(inside, abs=1e-9)
+    assert results.loc["with", "shares_held"] == pytest.approx(inside, abs=1e-9)
     assert 0 < results.loc["with", "masses_held"] <= 1
-    assert np.isnan(results.loc["without", "degrees_held"])
+    assert np.isnan(results.loc["without", "shares_held"])
     assert results.loc["with", "chebyshev"] == results.loc["without", "chebyshev"]
 
 
@@ -298,12 +298,24 @@ def test_a_store_of_an_older_version_can_be_read_and_written(tmp_path):
     path = tmp_path / "old.sqlite"
     run([experiment(methods=METHODS[2:3], repetitions=1)], Store(path))
     with closing(sqlite3.connect(path)) as connection, connection:
-        for column in ("degrees_held", "masses_held"):
+        for column in ("shares_held", "masses_held"):
             connection.execute(f"ALTER TABLE evaluations DROP COLUMN {column}")
     store = Store(path)
-    assert store.results()["degrees_held"].isna().all()
+    assert store.results()["shares_held"].isna().all()
     assert run([experiment(methods=METHODS[2:3], repetitions=2)], store) == 4
     assert len(store.results()) == 8
+
+
+def test_a_store_with_the_old_name_of_a_column_keeps_its_numbers(tmp_path):
+    path = tmp_path / "old.sqlite"
+    run([experiment(methods=METHODS[2:3], repetitions=1)], Store(path))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE evaluations SET shares_held = 0.875")
+        connection.execute("ALTER TABLE evaluations RENAME COLUMN shares_held TO degrees_held")
+    for _ in range(2):
+        results = Store(path).results()
+        assert (results["shares_held"] == 0.875).all()
+        assert "degrees_held" not in results
 
 
 def test_a_result_of_other_code_is_not_shown_and_is_run_again(tmp_path, monkeypatch):

@@ -225,7 +225,7 @@ class _Bench:
                 converged=getattr(model, "converged_", None),
                 seconds=seconds,
                 peak_memory_mb=_peak_memory_mb(),
-                degrees_held=held.degrees,
+                shares_held=held.shares,
                 masses_held=held.masses,
             )
         except Exception:
@@ -293,17 +293,17 @@ def _recovered_rows(contender: Contender, fitted: _Fitted, task: _Task, seed: in
 class Coverage(NamedTuple):
     """Which part of the hidden shares, and of the hidden masses, lies in its interval."""
 
-    degrees: float | None
+    shares: float | None
     masses: float | None
 
 
 def coverage(model: Any, truth: FloatArray, level: float) -> Coverage:
     """How much of the truth the intervals of a fitted model hold."""
     intervals, hidden = model.intervals(level), ~np.asarray(model.observed_)
-    degrees = (intervals.low <= truth + ROUNDING) & (intervals.high >= truth - ROUNDING)
+    shares = (intervals.low <= truth + ROUNDING) & (intervals.high >= truth - ROUNDING)
     mass = np.where(hidden, truth, 0).sum(axis=1)
     masses = (intervals.hidden_mass_low <= mass + ROUNDING) & (intervals.hidden_mass_high >= mass - ROUNDING)
-    return Coverage(float(degrees[hidden].mean()), float(masses[hidden.any(axis=1)].mean()))
+    return Coverage(float(shares[hidden].mean()), float(masses[hidden.any(axis=1)].mean()))
 
 
 def _peak_memory_mb() -> float | None:

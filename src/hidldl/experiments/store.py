@@ -34,8 +34,10 @@ CREATE TABLE IF NOT EXISTS evaluations (
     traceback TEXT, versions TEXT NOT NULL, machine TEXT NOT NULL, finished TEXT NOT NULL
 ) WITHOUT ROWID
 """.format(measures=", ".join(f"{name} REAL" for name in MEASURES))
-_LATER_COLUMNS = ("degrees_held", "masses_held")
+_LATER_COLUMNS = ("shares_held", "masses_held")
 """Numbers that files of older versions do not have."""
+_OLD_NAMES = {"degrees_held": "shares_held"}
+"""Columns that files of older versions have under other names."""
 _NUMERIC = (*MEASURES, "alpha", "iterations", "seconds", "peak_memory_mb", *_LATER_COLUMNS)
 _WORDS = ("key", "setting", "dataset", "method", "status")
 _TYPES: dict[Any, Any] = {
@@ -62,7 +64,7 @@ _PROBLEMS = {
 class Result:
     """What came out of an evaluation; ``failed`` with its traceback where the method raised.
 
-    ``degrees_held`` and ``masses_held`` are the shares of hidden degrees and of hidden masses in their intervals.
+    ``shares_held`` and ``masses_held``: how many of the hidden shares and of the hidden masses are in their intervals.
     """
 
     status: Literal["done", "failed"]
@@ -72,7 +74,7 @@ class Result:
     converged: bool | None = None
     seconds: float | None = None
     peak_memory_mb: float | None = None
-    degrees_held: float | None = None
+    shares_held: float | None = None
     masses_held: float | None = None
     traceback: str | None = None
 
@@ -95,9 +97,7 @@ class Store:
             # A view computes what it likes for as long as it likes.
             if others or not present.issuperset(_FIRST_COLUMNS):
                 raise StoreError(f"{self.path} {_FOREIGN}.")
-            for name in _LATER_COLUMNS:
-                if name not in present:
-                    connection.execute(f"ALTER TABLE evaluations ADD COLUMN {name} REAL")
+            _add_later_columns(connection, present)
 
     def record(self, evaluation: Evaluation, result: Result, key: str | None = None) -> None:
         """Write the row of an evaluation, all of it or nothing.
@@ -121,7 +121,7 @@ class Store:
             "converged": result.converged,
             "seconds": result.seconds,
             "peak_memory_mb": result.peak_memory_mb,
-            "degrees_held": result.degrees_held,
+            "shares_held": result.shares_held,
             "masses_held": result.masses_held,
             "traceback": result.traceback,
             "versions": json.dumps(_versions()),
@@ -168,6 +168,17 @@ class Store:
             raise StoreError(f"{self.path} {problem or f'cannot be used: {error}; name another folder'}.") from error
         except (ValueError, TypeError, OverflowError) as error:
             raise StoreError(f"{self.path} {_PROBLEMS[sqlite3.SQLITE_CORRUPT]}.") from error
+
+
+def _add_later_columns(connection: sqlite3.Connection, present: set[str]) -> None:
+    """Bring the table of an older version up to date."""
+    for old, new in _OLD_NAMES.items():
+        if old in present and new not in present:
+            connection.execute(f"ALTER TABLE evaluations RENAME COLUMN {old} TO {new}")
+            present = present - {old} | {new}
+    for name in _LATER_COLUMNS:
+        if name not in present:
+            connection.execute(f"ALTER TABLE evaluations ADD COLUMN {name} REAL")
 
 
 def _versions() -> dict[str, str]:
