@@ -59,7 +59,7 @@ SAME_KIND = (
 )
 """Operators of which one may stand for the other without a TypeError."""
 LOADED = ("numpy", "scipy.optimize", "scipy.stats", "scipy.integrate", "sklearn.base", "sklearn.utils.estimator_checks",
-          "pandas", "numba", "hypothesis", "hypothesis.extra.numpy", "pytest", "xdist", "tqdm")  # fmt: skip
+          "pandas", "numba", "hypothesis", "hypothesis.extra.numpy", "pytest", "xdist")  # fmt: skip
 """Imported once, before the processes part."""
 TIMES_AS_LONG, LEAST_PATIENCE_S, LONGEST_S = 5, 20.0, 600.0
 """How many times its usual CPU seconds a test may take, at least so many, and so many seconds of real time at most."""
