@@ -14,6 +14,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 import hidldl
+from hidldl.methods import HOUSE
 
 ROOT = Path(__file__).parents[1]
 
@@ -22,6 +23,15 @@ def test_every_public_name_can_be_imported():
     for name in hidldl.__all__:
         assert getattr(hidldl, name).__doc__, name
     assert set(hidldl.__all__) <= set(dir(hidldl))
+
+
+def test_every_public_name_is_on_a_page_of_the_api():
+    page = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^   (\w+)$", page, flags=re.MULTILINE)) | set(
+        re.findall(r"^``(\w+)``", page, flags=re.MULTILINE)
+    )
+    methods = {method.class_name for method in HOUSE}  # docs/conf.py writes their page from the registry
+    assert set(hidldl.__all__) - {"__version__"} <= listed | methods
 
 
 def test_an_unknown_name_is_an_attribute_error():
