@@ -116,25 +116,25 @@ class TestChances:
             assert means.took_votes[0, 2] == pytest.approx(0 if left == 10 else 1, abs=1e-6)
             assert means.left[0] == pytest.approx(left)
 
-    def test_a_model_must_foretell_them_better_than_their_frequencies(self):
+    def test_a_model_must_predict_them_better_than_their_frequencies(self):
         rng = np.random.default_rng(0)
         left = rng.integers(6, 11, 300)
         possible = left[:, None] == np.arange(1, 11)
         good = binom.pmf(np.arange(1, 11), 10, left[:, None] / 10)
         shares = np.array([np.array([1, n - 1]) / n for n in left])
         assert (possible_votes(shares, 10) >= possible).all()
-        assert Votes(10).are_foretold(good, shares)
-        assert not Votes(10).are_foretold(good[rng.permutation(300)], shares)
-        assert not Votes(10).are_foretold(good[:20], shares[:20])
+        assert Votes(10).are_predicted(good, shares)
+        assert not Votes(10).are_predicted(good[rng.permutation(300)], shares)
+        assert not Votes(10).are_predicted(good[:20], shares[:20])
 
     def test_some_rows_may_only_seem_to_have_votes(self):
         rng = np.random.default_rng(0)
         left = rng.integers(6, 11, 300)
         shares = np.array([np.array([1, n - 1]) / n for n in left])
-        foretold = binom.pmf(np.arange(1, 11), 10, left[:, None] / 10)
-        foretold[:30] = np.arange(10) == 0
-        assert not Votes(10).are_foretold(foretold, shares)
-        assert Votes(10, doubt=0.02).are_foretold(foretold, shares)
+        predicted = binom.pmf(np.arange(1, 11), 10, left[:, None] / 10)
+        predicted[:30] = np.arange(10) == 0
+        assert not Votes(10).are_predicted(predicted, shares)
+        assert Votes(10, doubt=0.02).are_predicted(predicted, shares)
 
     def test_votes_that_are_not_independent_tell_less(self):
         D, observed = np.array([0.4, 0.3, 0.2, 0.1])[None, :, None], np.array([[True, True, False, False]])

@@ -14,7 +14,7 @@ from hidldl.recovery.fitting import fit_latent_model
 from hidldl.recovery.hidingcurve import HidingCurve
 from hidldl.recovery.latent import Parameters
 from hidldl.recovery.posterior import Draws, weighted_shares
-from hidldl.recovery.unknownzeros import _foretold_by_curve
+from hidldl.recovery.unknownzeros import _predicted_by_curve
 from hidldl.recovery.zerochances import chances_of_zero
 from hidldl.recovery.zerorates import ZeroRates
 
@@ -312,7 +312,7 @@ class TestHidingByShare:
     """Small shares that are overlooked make the same pattern of zeros as small shares that come out as 0."""
 
     @pytest.mark.parametrize("slope", [0.0, 1.5])
-    def test_foretells_zeros_by_the_shares_of_rows_without_the_cell(self, slope):
+    def test_predicts_zeros_by_the_shares_of_rows_without_the_cell(self, slope):
         X, D = without_true_zeros()
         observed = np.ones(D.shape, dtype=bool)
         observed[:, 0] = False
@@ -320,14 +320,14 @@ class TestHidingByShare:
         fit = fit_latent_model(X, shares, observed, Parameters(1000.0, 1.0, 5.0), max_iter=60, tol=3e-3)
         model, curve = fit.model, HidingCurve(2.0, slope, zeros=False)
         by_curve = replace(model, estimates=replace(model.estimates, curve=curve))
-        foretold = _foretold_by_curve(by_curve, fit.rows, np.zeros(len(X), dtype=int))
+        predicted = _predicted_by_curve(by_curve, fit.rows, np.zeros(len(X), dtype=int))
         draws = Draws.paired(np.random.default_rng(0), len(X), 2000, 5)
         rows, _ = model.draw(fit.rows, draws.normals, draws.noise)
         # The other labels were handed in, and that says something about the first one too.
         handed_in = expit(2.0 + slope * np.log(rows.transpose(0, 2, 1) + 0.01))
         weights = handed_in[:, :, 1:].prod(axis=2) / (1 - (1 - handed_in).prod(axis=2))
         expected = (weights * (1 - handed_in[:, :, 0])).sum(axis=1) / weights.sum(axis=1)
-        assert np.abs(foretold - expected).max() < 0.05
+        assert np.abs(predicted - expected).max() < 0.05
 
     def test_is_found_without_a_mask(self, by_share, found):
         X, D, D_obs, observed = by_share

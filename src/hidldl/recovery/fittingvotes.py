@@ -6,11 +6,11 @@ import numpy as np
 
 from hidldl.recovery.fitting import Fit, every_so_many
 from hidldl.recovery.lostvotes import Votes
-from hidldl.recovery.posterior import foretold_votes
+from hidldl.recovery.posterior import predicted_votes
 
 
 def fit_votes(fit: Fit, votes: Votes | None) -> Fit:
-    """The fit in which every complete row has these votes, if it foretells how many of them rows have left.
+    """The fit in which every complete row has these votes, if it predicts how many of them rows have left.
 
     A curve of hiding weighs draws in its own way; then votes are not counted.
     """
@@ -18,6 +18,6 @@ def fit_votes(fit: Fit, votes: Votes | None) -> Fit:
         return fit
     at = np.arange(len(fit.rows))[every_so_many(len(fit.rows))]
     rows = fit.rows.chosen(at, fit.rows.shares[at], fit.rows.observed[at])
-    if not votes.are_foretold(foretold_votes(fit.model, rows, votes.number), rows.shares):
+    if not votes.are_predicted(predicted_votes(fit.model, rows, votes.number), rows.shares):
         return fit
     return replace(fit, model=fit.model.with_votes(votes))

@@ -69,8 +69,8 @@ class Votes:
         """How likely these shares are if so many votes are left, 1 to all of them: (rows, number)."""
         return np.maximum(possible_votes(shares, self.number), self.doubt)
 
-    def are_foretold(self, foretold: FloatArray, shares: FloatArray) -> bool:
-        """Whether a model foretells, (rows, number), how many votes are left, where that is sure.
+    def are_predicted(self, predicted: FloatArray, shares: FloatArray) -> bool:
+        """Whether a model predicts, (rows, number), how many votes are left, where that is sure.
 
         If rows simply had different numbers of votes, how often each number occurs would tell more than the model.
         """
@@ -78,9 +78,9 @@ class Votes:
         is_sure = possible.sum(axis=1) == 1
         if is_sure.sum() < FEWEST_ROWS:
             return False
-        left, foretold = possible[is_sure].argmax(axis=1), foretold[is_sure]
+        left, predicted = possible[is_sure].argmax(axis=1), predicted[is_sure]
         can_be_sure, at = np.unique(left), np.arange(len(left))
-        among_sure = foretold[at, left] / np.maximum(foretold[:, can_be_sure].sum(axis=1), LEAST_CHANCE)
+        among_sure = predicted[at, left] / np.maximum(predicted[:, can_be_sure].sum(axis=1), LEAST_CHANCE)
         frequency = np.bincount(left) / len(left)
         least = max(self.doubt / self.number, LEAST_CHANCE)
         return bool(np.log(np.maximum(among_sure, least)).mean() > np.log(frequency[left]).mean())
@@ -133,13 +133,13 @@ class VoteSums:
     independent: float = 1.0
     total: FloatArray = field(init=False)
     left: FloatArray = field(init=False)
-    foretold: FloatArray = field(init=False)
+    predicted: FloatArray = field(init=False)
     overlooked: FloatArray = field(init=False)
     took_votes: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
         shape = len(self.possible), len(self.rates)
-        self.total, self.left, self.foretold = np.zeros(shape[0]), np.zeros(shape[0]), np.zeros(self.possible.shape)
+        self.total, self.left, self.predicted = np.zeros(shape[0]), np.zeros(shape[0]), np.zeros(self.possible.shape)
         self.overlooked, self.took_votes = np.zeros(shape), np.zeros(shape)
 
     def add(self, D: FloatArray, observed: BoolArray, weights: FloatArray) -> None:
@@ -160,24 +160,24 @@ class VoteSums:
             self.took_votes += joint[:, :, lost > 0].sum(axis=2)
             self.left += likely @ (n_votes - lost)
             self.total += likely.sum(axis=1)
-        self.foretold += chances.sum(axis=2)
+        self.predicted += chances.sum(axis=2)
 
     def means(self) -> "VoteMeans":
         """What the sums say of each row."""
         total = self.total[:, None]
-        return VoteMeans(self.overlooked / total, self.took_votes / total, self.left / self.total, self.foretold)
+        return VoteMeans(self.overlooked / total, self.took_votes / total, self.left / self.total, self.predicted)
 
 
 class VoteMeans(NamedTuple):
     """How likely labels were overlooked, and that they took votes with them; how many votes are left.
 
-    ``foretold`` is how likely each number of votes was before it was known which are possible.
+    ``predicted`` is how likely each number of votes was before it was known which are possible.
     """
 
     overlooked: FloatArray
     took_votes: FloatArray
     left: FloatArray
-    foretold: FloatArray
+    predicted: FloatArray
 
     @classmethod
     def joined(cls, parts: Sequence["VoteMeans"]) -> "VoteMeans":

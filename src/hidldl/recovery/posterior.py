@@ -114,15 +114,15 @@ def masked_rows(model: LatentModel, part: Rows, draws: Draws, rng: np.random.Gen
         yield known, own_draws
 
 
-def foretold_votes(model: LatentModel, rows: Rows, n_votes: int) -> FloatArray:
+def predicted_votes(model: LatentModel, rows: Rows, n_votes: int) -> FloatArray:
     """How likely each number of votes is left in rows whose masks are known, 1 to all: (rows, votes)."""
     draws = Draws.shared(np.random.default_rng(MEAN_SEED), VOTE_DRAWS, rows.shares.shape[1])
-    foretold = np.empty((len(rows), n_votes))
+    predicted = np.empty((len(rows), n_votes))
     for block in draw_blocks(len(rows), *draws.shape):
         part = rows.part(block)
         D, weights = model.draw(part, draws.normals, draws.noise)
-        foretold[block] = _average(chances_of_votes(D, part.observed, n_votes), weights)
-    return foretold
+        predicted[block] = _average(chances_of_votes(D, part.observed, n_votes), weights)
+    return predicted
 
 
 def weigh_votes(model: LatentModel, rows: Rows, mapper: Mapper = map) -> VoteMeans:

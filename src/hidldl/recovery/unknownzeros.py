@@ -109,7 +109,7 @@ def _fit_votes(
     tol: float,
     mapper: Mapper,
 ) -> tuple[LatentModel, Rows, list[float], bool]:
-    """Go on with the votes that rows may have left, if the model foretells them; without a round if it does not.
+    """Go on with the votes that rows may have left, if the model predicts them; without a round if it does not.
 
     The rates stay: they are told by which zeros there are, and drift where the model is not exact.
     """
@@ -118,7 +118,7 @@ def _fit_votes(
     assert counted is not None
     model.condition(rows, mapper)
     means = weigh_votes(model, rows, mapper)
-    if not counted.are_foretold(means.foretold, rows.shares):
+    if not counted.are_predicted(means.predicted, rows.shares):
         return model.with_votes(None), rows, changes, converged
     for _ in range(VOTE_ROUNDS):
         rounds.presence[unknown] = 1 - means.took_votes[unknown]
@@ -194,14 +194,14 @@ def _settle_votes(
     model: LatentModel, rows: Rows, votes: FloatArray, means: VoteMeans, unknown: BoolArray, mapper: Mapper
 ) -> VoteMeans:
     """The posterior of rows that have so many votes left, and what it then says about votes."""
-    _settle(model, rows, votes, unknown, VOTE_ROUNDS, mapper, means.left / means.foretold.shape[1])
+    _settle(model, rows, votes, unknown, VOTE_ROUNDS, mapper, means.left / means.predicted.shape[1])
     means = weigh_votes(model, rows, mapper)
     rows.overlooked = np.where(unknown, means.overlooked, 1 - rows.presence)
     return means
 
 
 def pattern_losses(model: LatentModel, prior: Rows, unknown: BoolArray, rng: np.random.Generator) -> FloatArray:
-    """How badly a model foretells whether one cell of each of these new rows is 0, from the rest of the row.
+    """How badly a model predicts whether one cell of each of these new rows is 0, from the rest of the row.
 
     0 where the row would have nothing left without that cell.
     """
@@ -215,13 +215,13 @@ def pattern_losses(model: LatentModel, prior: Rows, unknown: BoolArray, rng: np.
     settle(model, rows, unknown & left)
     if model.estimates.curve is None:
         chances, _ = chances_of_zero(model.estimates, rows, model.exponents(zeros, rows.nu))
-        foretold = zeros.foretold(chances[at, cell], cell)
+        predicted = zeros.predicted(chances[at, cell], cell)
     else:
-        foretold = _foretold_by_curve(model, rows, cell)
-    return np.where(can_play, log_losses(foretold, unknown[at, cell]), 0)
+        predicted = _predicted_by_curve(model, rows, cell)
+    return np.where(can_play, log_losses(predicted, unknown[at, cell]), 0)
 
 
-def _foretold_by_curve(model: LatentModel, rows: Rows, cell: IntArray) -> FloatArray:
+def _predicted_by_curve(model: LatentModel, rows: Rows, cell: IntArray) -> FloatArray:
     """How likely one cell of each row is hidden by its share. Draws that are weighed as if it were tell that too."""
     curve = model.estimates.curve
     assert curve is not None

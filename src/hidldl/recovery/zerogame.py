@@ -1,7 +1,7 @@
 """The game of the pattern of zeros: it tunes ``BayesHidLDL`` where nobody knows which zeros are hidden.
 
 The game of shares cannot decide that: a model that takes every zero for hidden always wins it. But which cells are 0 is
-data too. Models that are fitted to some rows foretell whether a cell of another row is 0, from its features and its
+data too. Models that are fitted to some rows predict whether a cell of another row is 0, from its features and its
 other cells.
 """
 
@@ -27,7 +27,7 @@ from hidldl.selection import clearly_better
 JUDGED_FOLDS = 2
 """Folds that are judged, each by a model of all others: enough to choose, in less time."""
 N_CELLS = 4
-"""Cells of each row that are foretold, one at a time."""
+"""Cells of each row that are predicted, one at a time."""
 SINGLE_VOTES = 0.05
 """Such a part of the positive shares is the smallest, a single vote of the row, or rounding."""
 WEIGHTS_OF_A_VOTE = (0.55, 0.65)
@@ -35,7 +35,7 @@ WEIGHTS_OF_A_VOTE = (0.55, 0.65)
 these; over a wider range it is nearly flat, and its lowest value was not the best one in trials with known masks."""
 FIRST_PRESENCE = 0.95
 PROOF = 2.0
-"""True zeros must foretell the pattern better than none, by so many standard errors, where nothing else shows them."""
+"""True zeros must predict the pattern better than none, by so many standard errors, where nothing else shows them."""
 FINEST = 1e6
 
 
@@ -144,11 +144,11 @@ class ZeroGame:
         return np.mean([pattern_losses(fit.model, prior, self.unknown[here], rng) for _ in range(N_CELLS)], axis=0)
 
     def choose(self, choice: Choice, settings: Collection[str], hiding: str) -> ZeroChoice:
-        """No true zeros, unless with them the pattern of zeros is foretold clearly better, or shares are visibly votes.
+        """True zeros if they predict the pattern clearly better, or just better where shares are visibly votes.
 
         Small shares that are overlooked more often make the same pattern. So that is tried too, unless shares are
-        visibly those of votes, of which some come out as 0 in any case. If they visibly are not, few votes would take
-        exact shares for rough ones, and are no answer.
+        visibly those of votes, of which some come out as 0 in any case. If they visibly are not, a model with few votes
+        is refused: it would take exact shares for rough ones.
         """
         hidden = self._hidden(choice)
         votes = ZeroChoice(choice) if "nu" in settings else self._votes(choice)
@@ -170,7 +170,7 @@ class ZeroGame:
         game.presence, game.row_weights = fit.rows.presence, fit.rows.nu / chosen.choice.nu
 
     def _hidden(self, choice: Choice) -> ZeroChoice:
-        """Shares that the smallest of them tells from 0, or that nothing makes 0, if that foretells zeros better."""
+        """All zeros start as hidden; small shares can come out as 0, or none can, if that predicts zeros better."""
         hidden = ZeroChoice.all_hidden(choice, self.game.shares)
         return min(hidden, replace(hidden, finest=FINEST), key=lambda candidate: float(self.losses(candidate).mean()))
 
@@ -181,7 +181,7 @@ class ZeroGame:
         return float(np.quantile(shares[shares > 0], SINGLE_VOTES))
 
     def _votes(self, choice: Choice) -> ZeroChoice:
-        """Shares of so many votes that the smallest is a single one, with the weight that foretells zeros best."""
+        """Shares of so many votes that the smallest is a single one, with the weight that predicts zeros best."""
         n_votes = min(1 / self._smallest, FINEST)
         candidates = [ZeroChoice(replace(choice, nu=weight * n_votes)) for weight in WEIGHTS_OF_A_VOTE]
         return min(candidates, key=lambda candidate: float(self.losses(candidate).mean()))

@@ -76,13 +76,13 @@ class ZeroRates:
         information = (slope**2).sum(axis=0) + (counts & ~observed & ~unknown).sum(axis=0) / rates**2
         return replace(self, rates=rates, errors=1 / np.sqrt(np.maximum(information, 1)))
 
-    def foretold(self, chances: FloatArray, labels: IntArray) -> FloatArray:
+    def predicted(self, chances: FloatArray, labels: IntArray) -> FloatArray:
         """How likely cells of these labels are 0."""
         rates = self.rates[labels]
         return np.asarray(rates + (1 - rates) * chances)
 
 
-def log_losses(foretold: FloatArray, is_zero: BoolArray) -> FloatArray:
-    """How badly it was foretold that cells are 0 or not; a proper score."""
-    p = np.clip(foretold, 1e-12, 1 - 1e-12)
+def log_losses(predicted: FloatArray, is_zero: BoolArray) -> FloatArray:
+    """How badly it was predicted that cells are 0 or not; a proper score."""
+    p = np.clip(predicted, 1e-12, 1 - 1e-12)
     return np.where(is_zero, -np.log(p), -np.log1p(-p))
