@@ -37,7 +37,7 @@ def test_one_kind_and_labels_that_are_hidden_alike_are_no_finding():
 def test_the_slope_of_hiding_is_told_as_odds():
     (sentence,) = describe(estimates(np.zeros((1, 3)), [1.0], HidingCurve(1.0, 2.0, zeros=False)), NAMES)
     assert "small shares are overlooked more" in sentence
-    assert "grow 4.0-fold where its share doubles" in sentence
+    assert "when a share doubles, the odds that it is handed in grow 4.0-fold" in sentence
     assert describe(estimates(np.zeros((1, 3)), [1.0], HidingCurve(1.0, -2.0, zeros=False)), NAMES) == []
 
 

@@ -34,7 +34,7 @@ def result():
 def test_zeros_are_weighed_by_default(result):
     notes = " ".join(result.notes)
     assert "nobody knows which zeros are hidden, and each is weighed" in notes
-    assert "labels are overlooked in so many rows" in notes
+    assert "estimated part of the rows in which each label is overlooked: " in notes
     D = result.frame[LABELS].to_numpy()
     assert np.allclose(D.sum(axis=1), 1)
     given = faces()[LABELS].to_numpy()

@@ -19,8 +19,8 @@ def describe(estimates: Estimates, label_names: Sequence[str]) -> list[str]:
     sentences = []
     if estimates.curve is not None and estimates.curve.slope > 0:
         sentences.append(
-            "small shares are overlooked more than large ones, and recovered as such: the odds that a label is handed "
-            f"in grow {2**estimates.curve.slope:.1f}-fold where its share doubles"
+            "small shares are overlooked more than large ones, and the recovery allows for that: when a share doubles, "
+            f"the odds that it is handed in grow {2**estimates.curve.slope:.1f}-fold"
         )
     if estimates.zeros is not None:
         sentences.append(_overlooked(estimates.zeros, label_names))
@@ -44,7 +44,7 @@ def _overlooked(zeros: ZeroRates, label_names: Sequence[str]) -> str:
     rates += ["..."] if len(label_names) > MOST_RATES else []
     kind = "some zeros are true" if zeros.finest is None else "hardly any zero is a true one"
     inferred = f"nobody said which zeros are hidden, so that was inferred: {kind}"
-    return f"{inferred}; labels are overlooked in so many rows: {', '.join(rates)}"
+    return f"{inferred}; estimated part of the rows in which each label is overlooked: {', '.join(rates)}"
 
 
 def describe_kinds(estimates: Estimates, label_names: Sequence[str]) -> list[str]:
