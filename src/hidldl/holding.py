@@ -37,7 +37,7 @@ def create_held(path: Path) -> int | None:
 
 
 def take_over(path: Path) -> int | None:
-    """Hold a file that nobody holds any more; None if somebody does, or if it is no file of its own."""
+    """Hold a file that nobody holds any more; None if somebody does, or if it is not an ordinary file."""
     try:
         descriptor = os.open(path, FLAGS)
     except OSError:

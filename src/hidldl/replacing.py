@@ -33,7 +33,7 @@ def naming(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno is None:
-            raise  # it has words of its own
+            raise  # its message is not the system's
         remedy = _REMEDIES.get(error.errno, "name another place")
         raise type(error)(f"{path} cannot be written: {error.strerror}; {remedy}.") from error
 

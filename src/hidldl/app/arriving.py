@@ -7,7 +7,7 @@ from time import monotonic
 STALL_SECONDS = 15.0
 """The longest pause between two pieces."""
 SLOWEST = 20_000
-"""Bytes per second, on the whole: who sends a byte now and then does not keep a place for hours."""
+"""Bytes per second, on average: a sender of a byte now and then must not keep a place for hours."""
 
 
 class TooLargeError(Exception):

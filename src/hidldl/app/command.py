@@ -56,20 +56,20 @@ def app(host: str, port: int | None, open_browser: bool, max_megabytes: int) -> 
             timeout_graceful_shutdown=3,
         )
         if open_browser:
-            # A browser of the terminal comes back only when it is left, and needs the page before that.
+            # A browser in the terminal blocks until the user leaves it, and needs the page before that.
             threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
         _serve(config, listener, page.state.jobs)
 
 
 def _serve(config: "Config", listener: socket.socket, jobs: "Jobs") -> None:
-    """Serve until a signal ends it, and leave nothing behind, however often and in whatever way that is asked for."""
+    """Serve until a signal ends it, and leave nothing behind, also after several signals."""
     import uvicorn
 
     signals: list[int] = []
 
     class Server(uvicorn.Server):
         def handle_exit(self, sig: int, frame: Any) -> None:
-            # Its own takes a second Ctrl-C for a wish to leave everything as it lies.
+            # uvicorn's own handler exits at once on a second Ctrl-C and cleans nothing up.
             signals.append(sig)
             self.should_exit = True
 

@@ -62,7 +62,7 @@ class Guard:
     def _is_ours(self, name: str) -> bool:
         if name in self.hosts:
             return True
-        # To be reached at any address is what 0.0.0.0 asks for; rebinding needs a name.
+        # Who starts it with 0.0.0.0 wants it reached at any address. DNS rebinding needs a host name, not an address.
         return self.everywhere and _is_address(name)
 
 

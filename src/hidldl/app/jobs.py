@@ -203,7 +203,7 @@ class Job:
             process.kill()
             return {}, f"This file takes longer than {seconds:g} seconds to read; use the command hidldl recover."
         finally:
-            process.stdin.close()  # not before: to a program at work it means that the server is gone
+            process.stdin.close()  # not earlier: the program would take it that the server is gone
             await process.wait()
             self._process = None
         if self.cancelled:

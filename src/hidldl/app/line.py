@@ -25,7 +25,7 @@ class Line:
         Parameters
         ----------
         called : asyncio.Event
-            Set when it is one's turn; who sets it before that no longer waits.
+            Set when it is one's turn; set it earlier to stop waiting.
         tell : callable
             Gets the place in the line whenever it changes: 0 is one's turn, 1 is next.
         """

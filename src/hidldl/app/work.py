@@ -83,7 +83,7 @@ def main() -> None:
 
 
 def _end_with_server() -> None:
-    """End when standard input does: whoever asked has died, and nobody wants the answer."""
+    """End when standard input does: the server is gone, and nobody waits for the answer."""
     while os.read(sys.stdin.fileno(), 1):
         pass
     os._exit(1)

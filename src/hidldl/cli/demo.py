@@ -45,7 +45,7 @@ def demo(dataset: str, rows: int, rate: float, seed: int, picture: Path) -> None
         raise click.BadParameter(f"there is no folder {picture.parent}.", param_hint="--picture")
     console = Console()
     try:
-        new_figure(1, 1)  # tells of a missing matplotlib before the work, not after it
+        new_figure(1, 1)  # so that a missing matplotlib is an error before the work, not after it
         with shown(at_terminal(sys.stderr)) as progress:
             progress(0, None, f"loading {dataset}")
             data = load_dataset(dataset)

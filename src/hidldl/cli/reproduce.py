@@ -95,7 +95,7 @@ def reproduce(
 
 @contextmanager
 def resumable() -> "Iterator[Progress]":
-    """Progress for work that can go on later: who interrupts it learns how, and errors are one line."""
+    """Progress for work that can go on later: an interrupted run says how, and errors are one line."""
     from hidldl.progress import at_terminal, shown
 
     with one_line_errors():

@@ -50,7 +50,7 @@ class Stopped(BaseException):
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """What is wrong with a file or an option, as one line; who interrupts the command finds every file as it was.
+    """What is wrong with a file or an option, as one line; an interrupted command leaves every file as it was.
 
     What the library warns programmers of is ignored: notes and the report tell users in other words.
     """
@@ -59,7 +59,7 @@ def one_line_errors() -> Iterator[None]:
             warnings.simplefilter("ignore")
             yield
     except BrokenPipeError:
-        raise  # whoever read standard output has seen enough; click ends quietly
+        raise  # the reader of standard output has closed it; click ends quietly
     except OSError as error:
         why = f"the result cannot be written: {error.strerror}." if error.errno else str(error)
         raise WrongInput(why) from error

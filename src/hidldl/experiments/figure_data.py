@@ -1,4 +1,4 @@
-"""What figures show that is no evaluation: recovered rows and residuals, fitted anew."""
+"""What figures show beside evaluations: recovered rows and residuals, fitted again."""
 
 import warnings
 

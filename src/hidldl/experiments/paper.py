@@ -38,7 +38,8 @@ METHODS = (
     contender("ldllrr"),
     contender("ptbayes"),
     contender("ldldpa"),
-    # In no paper, and in every comparison: what does not beat MeanFill learns nothing; BayesHidLDL we recommend.
+    # Not in the paper, but in every comparison: a method that does not beat MeanFill learns nothing, and BayesHidLDL
+    # is the one that we recommend.
     contender("meanfill"),
     contender("bayes", interval_level=INTERVAL_LEVEL),
 )

@@ -85,7 +85,7 @@ def _in_processes(works: list[Work], store: Store, n_jobs: int) -> Iterator[tupl
 
 def _on(executor: Executor, works: list[Work], store: Store) -> Iterator[tuple[Condition, int]]:
     """Workers of an executor may be on other machines, which cannot reach the store."""
-    # Quiet from the start: threads change the filters of warnings too, and those from before them are to come back.
+    # Before any thread starts: threads change the filters of warnings too, and afterwards the old ones are restored.
     with _quiet():
         futures = [executor.submit(_evaluate, *work) for work in works]
         try:

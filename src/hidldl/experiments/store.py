@@ -94,7 +94,7 @@ class Store:
             connection.execute(_SCHEMA)
             present = {column[1] for column in connection.execute("PRAGMA table_info(evaluations)")}
             others = connection.execute("SELECT 1 FROM sqlite_master WHERE type IN ('view', 'trigger')").fetchall()
-            # A view computes what it likes for as long as it likes.
+            # A view can run any query for any time.
             if others or not present.issuperset(_FIRST_COLUMNS):
                 raise StoreError(f"{self.path} {_FOREIGN}.")
             _add_later_columns(connection, present)
@@ -102,7 +102,7 @@ class Store:
     def record(self, evaluation: Evaluation, result: Result, key: str | None = None) -> None:
         """Write the row of an evaluation, all of it or nothing.
 
-        Another process may not see the code that decides the key; ``key`` is what the evaluation has at home.
+        Another process may not see the code that decides the key; ``key`` is the one from where the work was planned.
         """
         condition = evaluation.condition
         row: dict[str, Any] = {

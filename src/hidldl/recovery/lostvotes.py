@@ -19,14 +19,14 @@ MOST_VOTES = 40
 TOLERANCE = 1e-4
 """How far shares may be from those of votes: files have four decimals or more."""
 EXACT_ROWS, FEWEST_ROWS = 0.99, 50
-"""Rows that must be shares of votes, where all seem to be: such a part of them, and so many."""
+"""Rows that must be shares of votes, where all seem to be: the least part of them, and the least number."""
 MOST_ROWS = 0.5
 COMMON, FEWEST_COMMON = 1e-3, 3
-"""The votes of a complete row are the most that such a part of these rows has, and so many of them."""
+"""A complete row has the largest number of votes that this part of the rows have, or more, and at least this many."""
 DOUBT = 0.03
 """How likely a row looks like shares of votes by chance, if none were."""
 SPLIT = 0.5
-"""The part of the votes that count as independent where some are split: who can split votes likely has several."""
+"""The part of the votes that count as independent where some are split: people who split votes likely have several."""
 LEAST_CHANCE = 1e-12
 """Draws of rows that fit no number of votes keep this weight, so that every row has some."""
 
@@ -45,7 +45,7 @@ class Votes:
 
     @classmethod
     def of(cls, shares: FloatArray) -> "Votes | None":
-        """The votes behind these shares, or None if shares are no votes of a few people.
+        """The votes behind these shares, or None if they are not the votes of a few people.
 
         In some rows votes may be split, so that shares are finer than elsewhere. These can look like more votes than
         there are, so the most common number counts, of rows with three labels: with two, many do by chance.

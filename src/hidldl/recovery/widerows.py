@@ -67,7 +67,7 @@ def find_modes(
             a[:o] = new_a[:o]
         multiply(K, a, f, o)
         loss = loss_at(center, f, a, d, nu[i], p, o)
-        # Where the prior finds the shares absurd, a step from there can be worse than a = 0.
+        # Where shares are far from what the prior expects, a step from there can be worse than a = 0.
         new_a[:o] = 0
         new_f[:o] = 0
         if not loss < loss_at(center, new_f, new_a, d, nu[i], vector, o):
@@ -174,7 +174,10 @@ def multiply(K, x, out, o):  # type: ignore[no-untyped-def]
 
 @compiled
 def from_shares(center, d, a, nu, f, p, o):  # type: ignore[no-untyped-def]
-    """Sets p to d - a / nu, which is the softmax at the mode that a is of, and f to where it is; d where a is 0."""
+    """Sets p to the shares at the mode that a belongs to, d - a / nu, and f to log(p) - center.
+
+    Labels with a = 0 have no mode yet, and start from their observed share d.
+    """
     total = 0.0
     for u in range(o):
         # Half a pseudo-count keeps zeros finite.

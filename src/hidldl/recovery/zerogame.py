@@ -35,7 +35,7 @@ WEIGHTS_OF_A_VOTE = (0.55, 0.65)
 these; over a wider range it is nearly flat, and its lowest value was not the best one in trials with known masks."""
 FIRST_PRESENCE = 0.95
 PROOF = 2.0
-"""True zeros must predict the pattern better than none, by so many standard errors, where nothing else shows them."""
+"""By how many standard errors true zeros must predict the pattern better than none, where nothing else shows them."""
 FINEST = 1e6
 
 

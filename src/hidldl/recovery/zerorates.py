@@ -5,7 +5,7 @@ row, comes out as 0 with probability (1 - q)^exponent, as it would among so many
 was overlooked, and a zero where little is expected may be either.
 
 Where shares are those of nu votes, the exponent is how many of them the row still has: labels that were overlooked took
-theirs away, and the row weighs the less. Where shares are finer than votes, it is 1 / the smallest of them.
+theirs away, so the row weighs less. Where shares are finer than votes, it is 1 / the smallest of them.
 """
 
 from dataclasses import dataclass, replace

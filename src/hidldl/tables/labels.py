@@ -253,7 +253,7 @@ class Shares:
         return self.marks.doubts(rows.reindex(columns=list(self.labels)).to_numpy(float))
 
     def _remedies(self, fault: str) -> list[Remedy]:
-        """What helps; that cells are amounts is a thought for users who named the labels, not for a wrong guess."""
+        """What helps. That cells may be amounts is said to users who named the labels; a guess may be wrong instead."""
         if "sum to" not in fault:
             return [Remedy("skip")]
         amounts = Remedy("normalise", "if its cells are counts or amounts")

@@ -32,7 +32,7 @@ class Notation:
         decimal, thousands = re.escape(self.decimal), re.escape(self.thousands)
         whole = rf"(?:[1-9]\d{{0,2}}(?:{thousands}\d{{3}})+|\d+)" if thousands else r"\d+"
         number = rf"[-+]?(?:{whole}(?:{decimal}\d*)?|{decimal}\d+)"
-        # Nothing is nothing, with or without a per cent sign.
+        # In a column of percentages, 0 may stand without its sign.
         return re.compile(rf"{number} ?%|0+(?:{decimal}0+)?" if self.percent else number, re.ASCII)
 
     def fits(self, text: str) -> bool:

@@ -176,7 +176,7 @@ def understand(
     votes = count_votes(
         table, *columns, shown=shown, features=None if features_from is None else as_table(features_from)
     )
-    # A label that could be chosen and got no vote is a true zero; nobody knows that where it is not told.
+    # A label that was shown and got no vote is a true zero. Without the column of shown labels, it may also be hidden.
     zeros = "unknown" if find_method(options.method).tells_zeros else "zero"
     hidden = ("empty" if shown else f"empty,{zeros}") if options.hidden == "auto" else options.hidden
     counted = replace(options, labels=list(votes.labels), row_names=votes.item, normalise=True, hidden=hidden)

@@ -316,7 +316,7 @@ class RecoveredTable:
             parameters=self.model.parameters_,
             seconds=seconds,
             command=command,
-            # The report is read by people who did not run the command: what could have been asked for is not for them.
+            # Readers of the report did not run the command, so remedies are left out.
             notes=[getattr(note, "text", note) for note in self.notes],
             level=self.level,
             kinds=self._kinds(),

@@ -46,7 +46,7 @@ _SIGNATURES = {
     b"Rar!": "a RAR archive",
     b"7z\xbc\xaf": "a 7-Zip archive",
 }
-# What tables come in that are not in UTF-8, the most frequent first: a short text fits many.
+# Encodings of tables that are not in UTF-8, the most frequent first, since a short text fits many of them.
 ENCODINGS = {
     "cp1252": "Windows-1252",
     "mac_roman": "Mac Roman",
@@ -69,7 +69,7 @@ _JSON = re.compile(rb'\s*(\{\s*("|\})|\[\s*[\[{\]])')
 
 
 class UnreadableError(Exception):
-    """Why the bytes end here; whoever counts the rows makes it a `TableError` that names the row."""
+    """Why the bytes end here; the code that counts rows makes it a `TableError` that names the row."""
 
 
 def quoted(value: object, longest: int = 40) -> str:

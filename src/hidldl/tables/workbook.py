@@ -19,7 +19,7 @@ MOST_CELLS = 200_000_000
 """Cells of one sheet, with the empty ones between the others: a full sheet has 190 columns at most."""
 _FORMULA_BYTES = 2**20
 # A cell with a formula and no value, which a spreadsheet program has never computed; a computed text may be empty.
-# Nothing in it reaches over the next "<" or gives back what it took, so that it takes no longer than the text is long.
+# No part of it matches across the next "<" or backtracks, so its time grows with the length of the text only.
 _UNCOMPUTED = re.compile(
     rb"<(?:\w++:)?c\s(?![^<>]*\bt=.str.)([^<>]*+)>\s*+<(?:\w++:)?f\b[^<]*+(?:</(?:\w++:)?f>\s*+)?"
     rb"(?:<(?:\w++:)?v\s*+/>|<(?:\w++:)?v>\s*+</(?:\w++:)?v>)?\s*+</(?:\w++:)?c>"
@@ -109,7 +109,7 @@ def _choose(sheets: list[Any], name: str, wanted: str | None) -> Any:
 
 def _filled_rows(sheet: Any, name: str) -> Iterator[tuple[int, list[Any]]]:
     """The rows that are not empty, each with its number, without the empty cells at its end."""
-    sheet.reset_dimensions()  # the size that a sheet declares may be any
+    sheet.reset_dimensions()  # a sheet may declare any size
     n_cells = n_filled = 0
     for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
         if number > MOST_ROWS:

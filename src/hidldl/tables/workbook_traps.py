@@ -50,7 +50,7 @@ def _tags(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> Itera
     with archive.open(member) as xml:
         while block := xml.read(BLOCK_BYTES):
             if not seen and not _is_xml(block, name):
-                return  # a picture, or what no parser goes on with
+                return  # a picture, or something that no XML parser accepts
             begins = seen + np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == ord("<"))
             seen += len(block)
             longest = int(np.diff(begins, prepend=last, append=seen).max())
@@ -62,7 +62,7 @@ def _tags(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> Itera
 
 
 def _is_xml(head: bytes, name: str) -> bool:
-    """Whether a member begins as XML does, which is not the name's to say."""
+    """Whether a member begins as XML does, whatever its name is."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff", b"<\x00", b"\x00<")):
         raise TableError(f"{name} holds XML in UTF-16, which no spreadsheet program writes; save it again.")
     return head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"<", b"")

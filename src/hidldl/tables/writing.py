@@ -52,7 +52,7 @@ class Targets:
     files: dict[str, Path] = field(init=False)
     """All of them that are files, or folders here."""
     folders: list[Path] = field(init=False)
-    """The output, if it is a folder of Parquet files: its name has no ending, and that is no slip."""
+    """The output, if it is a folder of Parquet files: its name has no ending, and that is on purpose."""
 
     def __post_init__(self) -> None:
         names = ("output", "report", "model", "reannotate", "bad_rows")
@@ -138,7 +138,7 @@ def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _harmless(cell: Any) -> Any:
-    """A text with an apostrophe before it where it begins as a formula does; a number is none."""
+    """A text with an apostrophe before it where it begins as a formula does; numbers stay as they are."""
     is_formula = isinstance(cell, str) and _FORMULA.match(cell) and not _PLAIN_NUMBER.fullmatch(cell)
     return f"'{cell}" if is_formula else cell
 
