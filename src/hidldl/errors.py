@@ -9,6 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 PYTHON_WORDS = {
+    "sheet": "name the one to read by sheet=",
+    "name columns": "name every column",
+    "header row": "name the row or rows of the column names by header_row=",
     "labels": "name the label columns by labels=",
     "drop label": "leave it out of labels=",
     "id": "name the column by id=",

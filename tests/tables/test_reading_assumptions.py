@@ -8,9 +8,12 @@ import pandas as pd
 import pytest
 
 import table_files
-from hidldl.errors import TableError
+from hidldl.app.words import WORDS as PAGE_WORDS
+from hidldl.cli.terminal import WORDS as SHELL_WORDS
+from hidldl.errors import TableError, notes_in
 from hidldl.tables import delimited, sources
 from hidldl.tables.reading import open_table, table_of
+from malformed import MALFORMED
 from table_files import GOOD, opened
 
 
@@ -187,6 +190,23 @@ def test_the_row_of_the_header_may_be_named(tmp_path, name):
     for wrong in (0, -1, "2-1", "b", "1-99"):
         with pytest.raises(TableError, match="must be the number of a row"):
             open_table(tmp_path / name, header_row=wrong)
+
+
+@pytest.mark.parametrize(
+    "name", ["title above numbers", "workbook with a merged header", "workbook with several sheets"]
+)
+def test_each_front_end_says_in_its_own_words_where_to_name_the_header_or_the_sheet(tmp_path, name):
+    with pytest.raises(TableError) as caught, open_table(MALFORMED[name].write(tmp_path)) as table:
+        table.scan()
+    assert re.search("(header_row|sheet)=", str(caught.value))
+    assert re.search("with --(header-row|sheet)", caught.value.worded(SHELL_WORDS))
+    assert re.search(r"(write the column names in the first row|choose one)\.$", caught.value.worded(PAGE_WORDS))
+
+
+def test_each_front_end_says_in_its_own_words_where_to_name_the_header_if_a_title_is_none(tmp_path):
+    notes = opened(tmp_path, TITLES[0] + GOOD).notes
+    assert "with --header-row if that is wrong" in notes_in(SHELL_WORDS, notes)[0]
+    assert "in the first row if that is wrong" in notes_in(PAGE_WORDS, notes)[0]
 
 
 def test_named_header_rows_may_hold_numbers(tmp_path):

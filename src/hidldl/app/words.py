@@ -1,6 +1,9 @@
 """What the page calls each remedy of an error."""
 
 WORDS = {
+    "sheet": "choose one",
+    "name columns": "name every column",
+    "header row": "write the column names in the first row",
     "labels": "give them the role “Label”",
     "drop label": "give it the role “Leave out”",
     "id": "choose a column that names the rows",

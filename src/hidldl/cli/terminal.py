@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from hidldl.reports.summary import Summary
 
 WORDS = {
+    "sheet": "name the one to read with --sheet",
+    "name columns": "name every column",
+    "header row": "name the row or rows of the column names with --header-row",
     "labels": "name them with --labels",
     "drop label": "leave it out of --labels",
     "id": "name the column with --id",

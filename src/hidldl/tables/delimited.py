@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hidldl.errors import TableError
 from hidldl.tables.columns import MISSING, READS_EVERY_DIGIT
-from hidldl.tables.headers import MOST_TITLES, HeaderRows, count_titles, join_names, note_on_titles
+from hidldl.tables.headers import FOR_MISSING_NAMES, MOST_TITLES, HeaderRows, count_titles, join_names, note_on_titles
 from hidldl.tables.sources import Source, UnreadableError, quoted
 
 MOST_COLUMNS = 10_000
@@ -242,21 +242,20 @@ class Delimited:
             raise TableError(_stray_quote_message(self.source.name, row))
         if (n_fields != width).any():
             at_fault = int((n_fields != width).argmax())
-            raise TableError(self._ragged(n_seen + at_fault, int(n_fields[at_fault])))
+            raise self._ragged(n_seen + at_fault, int(n_fields[at_fault]))
         if (records.lengths[filled] > LONGEST_CELL).any():
             row = n_seen + int((records.lengths[filled] > LONGEST_CELL).argmax())
             raise TableError(f"{self._place(row)} has a cell of more than {LONGEST_CELL:,} characters; shorten it.")
         return ends
 
-    def _ragged(self, row: int, n_fields: int) -> str:
+    def _ragged(self, row: int, n_fields: int) -> TableError:
         width = len(self.columns)
+        problem = f"{self._place(row)} has {_count(n_fields, 'field')}, but the header {_count(width, 'name')}"
         if row == 1 and width == 1:
-            remedy = "begin with the column names, or name their row (header_row)"
-        elif row == 1 and n_fields == width + 1:
-            remedy = "name every column, also that of the row names"
-        else:
-            remedy = f"complete it, or put a field that holds {self.delimiter!r} in quotation marks"
-        return f"{self._place(row)} has {_count(n_fields, 'field')}, but the header {_count(width, 'name')}; {remedy}."
+            return TableError(problem, *FOR_MISSING_NAMES)
+        if row == 1 and n_fields == width + 1:
+            return TableError(f"{problem}; name every column, also that of the row names.")
+        return TableError(f"{problem}; complete it, or put a field that holds {self.delimiter!r} in quotation marks.")
 
     def _place(self, row: int) -> str:
         return _place(self.source.name, row)

@@ -6,10 +6,12 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from hidldl.errors import TableError
+from hidldl.errors import Note, Remedy, TableError
 
 MOST_TITLES = 20
 MOST_HEADER_ROWS = 10
+FOR_MISSING_NAMES = (Remedy("name columns"), Remedy("header row"))
+"""What helps where columns have no names."""
 
 
 class HeaderRows(NamedTuple):
@@ -27,7 +29,7 @@ def parse_header_rows(header_row: int | str) -> HeaderRows:
         if 1 <= rows.first <= rows.last < rows.first + MOST_HEADER_ROWS:
             return rows
     wanted = "the number of a row, such as 3, or a range of rows, such as 2-3"
-    raise TableError(f"header_row {header_row!r} must be {wanted}.")
+    raise TableError(f"header row {header_row!r} must be {wanted}.")
 
 
 def count_titles(rows: Iterable[Sequence[str]]) -> int:
@@ -46,11 +48,11 @@ def _are_names(cells: list[str]) -> bool:
     return len(set(cells)) == len(cells) and bool(numbers.isna().all())
 
 
-def note_on_titles(n_titles: int, first: str) -> str:
+def note_on_titles(n_titles: int, first: str) -> Note:
     """What to say of rows that are skipped."""
     rows = "the first row" if n_titles == 1 else f"the first {n_titles} rows"
     verb = "is a title" if n_titles == 1 else "are titles"
-    return f"{rows} ({first}) {verb} and skipped; name the row of the column names with header_row if that is wrong"
+    return Note(f"{rows} ({first}) {verb} and skipped", Remedy("header row", "if that is wrong"))
 
 
 def join_names(rows: Sequence[Sequence[str]]) -> list[str]:

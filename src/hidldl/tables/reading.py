@@ -26,7 +26,7 @@ from hidldl.errors import TableError
 from hidldl.tables.columns import CellFormat, Column, Contents, Reader, convert, is_number, summarise
 from hidldl.tables.delimited import Delimited
 from hidldl.tables.folders import ParquetFolder, is_dataset
-from hidldl.tables.headers import HeaderRows, parse_header_rows
+from hidldl.tables.headers import FOR_MISSING_NAMES, HeaderRows, parse_header_rows
 from hidldl.tables.parquet import Parquet
 from hidldl.tables.sources import (
     BLOCK_BYTES,
@@ -354,10 +354,7 @@ def _named(reader: R, name: str) -> R:
     if not any(names):
         raise TableError(f"{name} has no column names; write them in its first row.")
     if "" in names[1:]:
-        raise TableError(
-            f"column {names.index('', 1) + 1} of {name} has no name; give it one, or name the rows "
-            "of the header if it has several (header_row)."
-        )
+        raise TableError(f"column {names.index('', 1) + 1} of {name} has no name", *FOR_MISSING_NAMES)
     if len(set(names)) < len(names):
         twice = next(column for column in names if names.count(column) > 1)
         raise TableError(f"{name} has two columns named {quoted(twice)}; rename one.")

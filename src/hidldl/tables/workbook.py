@@ -9,8 +9,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from hidldl.errors import TableError
-from hidldl.tables.headers import MOST_TITLES, HeaderRows, count_titles, join_names, note_on_titles
+from hidldl.errors import Remedy, TableError
+from hidldl.tables.headers import FOR_MISSING_NAMES, MOST_TITLES, HeaderRows, count_titles, join_names, note_on_titles
 from hidldl.tables.sources import HARMLESS_BYTES, MOST_BYTES, MOST_EXPANSION, quoted
 from hidldl.tables.workbook_traps import refuse_traps
 
@@ -29,8 +29,8 @@ _UNCOMPUTED = re.compile(
 class SeveralSheetsError(TableError):
     """More than one sheet has content; ``titles`` are theirs."""
 
-    def __init__(self, message: str, titles: list[str]) -> None:
-        super().__init__(message)
+    def __init__(self, problem: str, titles: list[str]) -> None:
+        super().__init__(problem, Remedy("sheet"))
         self.titles = titles
 
 
@@ -102,8 +102,7 @@ def _choose(sheets: list[Any], name: str, wanted: str | None) -> Any:
     if not chosen:
         raise TableError(f"{name} is empty.")
     if len(chosen) > 1:
-        message = f"{name} has several sheets ({titles}); name the one to read with sheet."
-        raise SeveralSheetsError(message, [sheet.title for sheet in chosen])
+        raise SeveralSheetsError(f"{name} has several sheets ({titles})", [sheet.title for sheet in chosen])
     return chosen[0]
 
 
@@ -141,8 +140,8 @@ def _rows(sheet: Any, name: str, header_rows: HeaderRows | None, notes: list[str
     for number, cells in chain((row for row in first if row[0] > top), rows):
         if len(cells) > width:
             raise TableError(
-                f"row {number} of sheet {quoted(sheet.title)} in {name} has {len(cells)} cells, but the header "
-                f"{width}; name every column, or name the row of the names (header_row)."
+                f"row {number} of sheet {quoted(sheet.title)} in {name} has {len(cells)} cells, but the header {width}",
+                *FOR_MISSING_NAMES,
             )
         n_filled += len(cells) - cells.count(None)
         _refuse_sparse((number - top) * width, n_filled, name)
