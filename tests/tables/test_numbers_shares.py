@@ -158,6 +158,17 @@ def test_a_row_may_be_as_far_from_one_as_rounding_takes_it(row, is_rounded):
             Shares("t.csv", labels, Marks(), False)(frame)
 
 
+@pytest.mark.parametrize("guessed", [False, True])
+def test_what_helps_depends_on_the_fault_and_not_on_its_words(guessed):
+    labels = ("sum to", "b")
+    reader = Shares("t.csv", labels, Marks(), False, guessed=guessed)
+    helps = {"sum": ["labels" if guessed else "normalise", "skip"], "negative": ["skip"], "none above 0": ["skip"]}
+    for fault, row in {"sum": [0.5, 0.1], "negative": [-1, 2], "none above 0": [0, 0]}.items():
+        with pytest.raises(TableError, match=fault) as caught:
+            reader(pd.DataFrame([row], columns=labels, dtype=float))
+        assert [remedy.what for remedy in caught.value.remedies] == helps[fault]
+
+
 def test_the_decimals_of_all_rows_so_far_count():
     reader = Shares("t.csv", LABELS, Marks(), False)
     reader(frame_of([[0.55, 0.25, 0.2]]))

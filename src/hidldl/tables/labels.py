@@ -213,6 +213,15 @@ class LabelCells(NamedTuple):
     """Which zeros may be hidden or true; None if nobody doubts them."""
 
 
+class Faults(NamedTuple):
+    """Rows whose labels cannot be right."""
+
+    reasons: "pd.Series[str]"
+    """What is wrong, by the number of the row."""
+    are_of_sums: BoolArray
+    """Whether it is the sum of the row, which is right if its cells are amounts."""
+
+
 @dataclass
 class Shares:
     """The shares in the label columns of a table, checked chunk by chunk."""
@@ -236,10 +245,9 @@ class Shares:
         """All that label cells say; of a whole table, every label must be observed somewhere."""
         amounts, observed = self._cells(rows)
         faults = self._faults(amounts, observed, rows.index)
-        if len(faults):
-            raise TableError(
-                f"row {faults.index[0]} of {self.table}: {faults.iloc[0]}", *self._remedies(faults.iloc[0])
-            )
+        if len(faults.reasons):
+            row, reason = faults.reasons.index[0], faults.reasons.iloc[0]
+            raise TableError(f"row {row} of {self.table}: {reason}", *self._remedies(faults.are_of_sums[0]))
         self.seen = self.seen | np.asarray(observed.any(axis=0))
         if is_whole_table:
             self.refuse_unseen()
@@ -252,16 +260,16 @@ class Shares:
             return None
         return self.marks.doubts(rows.reindex(columns=list(self.labels)).to_numpy(float))
 
-    def _remedies(self, fault: str) -> list[Remedy]:
-        """What helps. That cells may be amounts is said to users who named the labels; a guess may be wrong instead."""
-        if "sum to" not in fault:
+    def _remedies(self, is_of_sum: bool) -> list[Remedy]:
+        """What helps. Cells may be amounts if the user named the labels; if not, the guess of labels may be wrong."""
+        if not is_of_sum:
             return [Remedy("skip")]
         amounts = Remedy("normalise", "if its cells are counts or amounts")
         return [Remedy("labels", "if the guess is wrong") if self.guessed else amounts, Remedy("skip")]
 
     def faults(self, rows: pd.DataFrame) -> "pd.Series[str]":
         """What is wrong with the labels of rows, by the number of the row; rows without a fault are not in it."""
-        return self._faults(*self._cells(rows), rows.index)
+        return self._faults(*self._cells(rows), rows.index).reasons
 
     def _cells(self, rows: pd.DataFrame) -> tuple[FloatArray, BoolArray]:
         # A table to predict may lack label columns: they are hidden.
@@ -269,9 +277,10 @@ class Shares:
         observed = self.marks(cells)
         return np.where(observed, cells, 0), observed
 
-    def _faults(self, amounts: FloatArray, observed: BoolArray, index: Any) -> "pd.Series[str]":
+    def _faults(self, amounts: FloatArray, observed: BoolArray, index: Any) -> Faults:
         sums, labelled = amounts.sum(axis=1), np.asarray(observed.any(axis=1))
         faults = pd.Series("", index=index, dtype=object)
+        wrong = np.zeros(len(faults), dtype=bool)
         if not self.normalise:
             self.decimals = count_decimals(amounts, self.decimals)
             # Whole numbers are not shares that were rounded, so their sums are exact.
@@ -279,7 +288,8 @@ class Shares:
             faults[wrong] = (
                 pd.Series(sums[wrong]).map("its labels sum to {:.6g}, not to 1; correct it".format).to_numpy()
             )
-        faults[labelled & (sums <= 0)] = "it has labels but none above 0; give it one, or empty its label cells"
+        empty = labelled & (sums <= 0)
+        faults[empty] = "it has labels but none above 0; give it one, or empty its label cells"
         negative = np.asarray((amounts < 0).any(axis=1))
         where = (amounts[negative] < 0).argmax(axis=1)
         words = [
@@ -287,7 +297,8 @@ class Shares:
             for value, j in zip(amounts[negative, where], where, strict=True)
         ]
         faults[negative] = np.array(words, dtype=object)
-        return faults[faults != ""]
+        at_fault = (faults != "").to_numpy()
+        return Faults(faults[at_fault], (wrong & ~empty & ~negative)[at_fault])
 
     def refuse_unseen(self) -> None:
         """After all rows: a label that is nowhere observed cannot be recovered."""
