@@ -137,7 +137,7 @@ class Selection:
     confidence : float
         Share of bootstrap resamples of the rows in which no candidate beats the chosen one.
     n_rows : int
-        Rows that lost a label in the game; losses are means over them.
+        Rows in which an observed label was hidden again; losses are means over them.
     """
 
     measure: str

@@ -123,7 +123,7 @@ def plot_hidden_mass(model: Recoverer, *, ax: "Axes | None" = None) -> "Axes":
 
 
 def plot_path(selection: Selection, *, ax: "Axes | None" = None, parameter: str | None = None) -> "Axes":
-    """The loss of each value of a parameter in the re-hiding game, beyond the loss of the choice.
+    """The loss of each value of a parameter when labels are hidden again, beyond the loss of the choice.
 
     The line joins candidates that differ from the choice in this parameter only; dots are the others. Bars are standard
     errors of the difference over rows.
