@@ -24,6 +24,20 @@ def test_at_most_one_more_label_is_hidden_and_something_positive_stays(rate, see
         assert lost[rich].any(axis=1).all()
 
 
+@given(seed=st.integers(0, 10**6))
+def test_several_labels_are_hidden_again_where_something_positive_stays(seed):
+    D = make_distributions(n_rows=30, n_labels=6, zeros=0.4, random_state=seed).distributions
+    D_obs, observed = hide_labels(D, 0.3, random_state=seed)
+    n_lost = np.random.default_rng(seed).integers(1, 4, size=30)
+    again = hide_again(D_obs, observed, np.random.default_rng(seed), n_lost=n_lost)
+    lost = (observed & ~again).sum(axis=1)
+    assert not (again & ~observed).any()
+    assert ((lost == n_lost) | (lost == 0)).all()
+    assert ((D_obs * again).sum(axis=1) > 0).all()
+    sure_to_play = ((D_obs > 0) & observed).sum(axis=1) > n_lost
+    assert (lost[sure_to_play] > 0).all()
+
+
 def test_labels_are_hidden_again_in_proportion_to_their_odds():
     shares = np.full((20_000, 4), 0.25)
     odds = np.array([0.5, 1.0, 2.5, 40.0])

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from hidldl.arrays import BoolArray, FloatArray
+from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.metrics import MEASURES
 from hidldl.notebook import selection_html
 from hidldl.progress import Progress, count, silent
@@ -98,21 +98,20 @@ def hide_again(
     rng: np.random.Generator,
     share_of_rows: float = 1.0,
     odds: FloatArray | float = 1.0,
+    n_lost: IntArray | int = 1,
 ) -> BoolArray:
-    """The mask with one more label hidden, drawn at random, in rows that keep a positive share without it.
+    """The mask with ``n_lost`` more labels hidden, drawn at random, in rows that keep a positive share without them.
 
-    Only one label: where much is hidden already, rows that lost half of the rest would hardly be informative. A label
-    is drawn in proportion to its ``odds``.
+    One label by default: where much is hidden already, rows that lost half of the rest would hardly be informative. A
+    label is drawn in proportion to its ``odds``.
     """
     # The largest of u^(1/w) is that of weight w with probability w / sum of all (Efraimidis and Spirakis 2006).
     lottery = np.where(observed, np.log(np.maximum(rng.random(shares.shape), 1e-300)) / odds, -np.inf)
-    label = lottery.argmax(axis=1)
-    rows = np.arange(len(shares))
-    others = np.where(observed, shares, 0).sum(axis=1) - shares[rows, label]
-    loses = (others > np.finfo(shares.dtype).eps) & (rng.random(len(shares)) < share_of_rows)
-    mask = observed.copy()
-    mask[rows[loses], label[loses]] = False
-    return mask
+    ranks = np.argsort(np.argsort(-lottery, axis=1, kind="stable"), axis=1)
+    kept = observed & (ranks >= np.broadcast_to(n_lost, len(shares))[:, None])
+    loses = np.where(kept, shares, 0).sum(axis=1) > np.finfo(shares.dtype).eps
+    loses &= rng.random(len(shares)) < share_of_rows
+    return np.where(loses[:, None], kept, observed)
 
 
 def renormalised(D: FloatArray, mask: BoolArray) -> FloatArray:

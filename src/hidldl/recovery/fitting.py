@@ -242,7 +242,7 @@ class Rounds:
         formula would amplify errors of the start.
         """
         n_labels = self.shares.shape[1]
-        fitted = estimates.intercept + self.regression.centred(self.features[block]) @ estimates.coef
+        fitted = estimates.intercept + self.regression.fitted(self.features[block], estimates.coef)
         fitted -= self.leverage[block, None] * self.residuals[block]
         mean, kinds = np.ascontiguousarray(fitted[:, :n_labels]), estimates.kinds(fitted[:, n_labels:])
         shares, observed, presence = self.shares[block], self.observed[block], self.presence[block]
@@ -276,7 +276,7 @@ class Rounds:
             evidence = evidence + of_mask
         target = np.hstack([rows.mean + moments.residuals.sum(axis=0), moments.kinds])
         self.residuals[block] = target - np.hstack([rows.mean, prior_kinds])
-        products = self.regression.centred(self.features[block]).T @ target
+        products = self.regression.products(self.features[block], target)
         residuals = moments.residuals.sum(axis=1)
         return Sums(moments.scatter, residuals, target.sum(axis=0), products, float(evidence.sum()), moments.mask)
 

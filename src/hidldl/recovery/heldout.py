@@ -1,14 +1,14 @@
 """The re-hiding game that tunes ``BayesHidLDL``: no ground truth, and no model judged on rows that it was fitted to.
 
-Rows are divided into folds. A model fitted to the other folds recovers each row of a fold from its features and all but
-one of its observed labels; the recovered row, over the labels that had been observed, is compared with what was
-observed. So models are fitted to rows that are as informative as the user's, and judged on rows that are new to them.
+Rows are divided into folds. A model fitted to the other folds recovers each row of a fold from its features and most of
+its observed labels. The recovered row, over the labels that had been observed, is compared with what was observed. So
+models are fitted to rows that are as informative as the user's, and judged on rows that are new to them.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,8 +47,10 @@ ROWS_OF_MANY, CELLS = (500, 1000), 70_000
 DRAWS_OF_MANY, ROUNDS_OF_MANY = 32, 15
 FITS_OF_MANY = 4
 """Choices of one kind whose fits are kept, those with the lowest losses: more kinds start from one of them."""
-MOST_KERNELS = 3
-"""Kernels whose components are kept: a search returns to few."""
+MOST_KERNELS = 4
+"""Kernels whose components are kept, those that were used last: a search returns to few."""
+LABELS_PER_LOST = 3
+"""A row loses one label of so many, and at least one: with more of them, its loss tells more."""
 NEGLIGIBLE = 0.01
 """Degrees of freedom of a regression that may be left out, in all."""
 PLAY_WEIGHTS = (0.5, 2.0)
@@ -92,7 +94,8 @@ class HeldOutGame:
         can_play = (self._hidden_again(rng) != self.observed).any(axis=1).sum()
         affordable = MASK_WORK // (len(players) * n_labels**3)
         n_masks = int(np.clip(min(PLAYS // max(can_play, 1), affordable), *MASKS))
-        self.masks = [self._hidden_again(rng) for _ in range(n_masks)]
+        self.n_lost = np.maximum(self.observed.sum(axis=1) // LABELS_PER_LOST, 1)
+        self.masks = [self._hidden_again(rng, n_lost=self.n_lost) for _ in range(n_masks)]
         self.judged = [(mask != self.observed).any(axis=1) for mask in self.masks]
         self.landmark_seed = int(rng.integers(2**31))
         self.draws = Draws.shared(rng, DRAWS_OF_MANY if is_many else N_DRAWS, n_labels)
@@ -102,9 +105,11 @@ class HeldOutGame:
         self.votes: Votes | None = None
         self.forget()
 
-    def _hidden_again(self, rng: np.random.Generator, odds: FloatArray | float = 1.0) -> BoolArray:
+    def _hidden_again(
+        self, rng: np.random.Generator, odds: FloatArray | float = 1.0, n_lost: IntArray | int = 1
+    ) -> BoolArray:
         """A mask with which the rows of the folds that are judged play."""
-        mask = hide_again(self.shares, self.observed, rng, odds=odds)
+        mask = hide_again(self.shares, self.observed, rng, odds=odds, n_lost=n_lost)
         return np.where((self.folds < self.n_judged)[:, None], mask, self.observed)
 
     def forget(self) -> None:
@@ -121,15 +126,15 @@ class HeldOutGame:
 
     @cached_property
     def play_weights(self) -> FloatArray:
-        """How much rows count, by their number of labels: a row that lost one stands for rows that never had it.
+        """How much rows count, by their number of labels: a row that lost some stands for rows that never had them.
 
-        So the rows of the game have, in effect, as many labels as the user's. Few rows would become even fewer.
+        So the rows of the game are more like the user's in how many labels they have. Few rows would become even fewer.
         """
         if self.in_play.sum() < FEW_ROWS:
             return np.ones(len(self.shares))
         n_observed = self.observed.sum(axis=1)
         count = np.bincount(n_observed, minlength=self.observed.shape[1] + 1).astype(float)
-        weights = np.clip(count[n_observed - 1] / count[n_observed], *PLAY_WEIGHTS)
+        weights = np.clip(count[n_observed - self.n_lost] / count[n_observed], *PLAY_WEIGHTS)
         return weights / weights[self.in_play].mean()
 
     @property
@@ -178,9 +183,8 @@ class HeldOutGame:
             return 1.0
         rng = np.random.default_rng(seed)
         draws = Draws.shared(rng, N_CALIBRATION_DRAWS, self.shares.shape[1])
-        masks = self.masks[: int(np.ceil(CALIBRATION_PLAYS / max(self.judged[0].sum(), 1)))]
-        if odds is not None:
-            masks = [self._hidden_again(rng, odds[self.players]) for _ in masks]
+        n_masks = min(len(self.masks), int(np.ceil(CALIBRATION_PLAYS / max(self.judged[0].sum(), 1))))
+        masks = [self._hidden_again(rng, 1.0 if odds is None else odds[self.players]) for _ in range(n_masks)]
         posteriors = [
             (model.with_votes(self.votes), rows, observed & ~rows.observed, self.shares[at])
             for model, fold in self._models(choice, mapper, self.tol, hiding=odds is not None)
@@ -263,7 +267,9 @@ class HeldOutGame:
     def kernel(self, choice: Choice) -> "_Kernel":
         of_landmarks = (choice.standardize, choice.n_landmarks)
         key = (*of_landmarks, choice.width)
-        if key not in self._kernels:
+        if key in self._kernels:
+            self._kernels[key] = self._kernels.pop(key)  # the last one to be dropped
+        else:
             if of_landmarks not in self._landmarks:
                 rng = np.random.default_rng(self.landmark_seed)
                 landmarks = Landmarks.choose(self.X, choice.n_landmarks, choice.standardize, rng)
@@ -283,29 +289,46 @@ class _Kernel:
 
     def __init__(self, kernel_map: KernelMap, squared: FloatArray, folds: IntArray, n_judged: int) -> None:
         self.features = kernel_map.from_distances(squared)
-        self._folds, self._parts = folds, [principal_components(self.features, folds != k) for k in range(n_judged)]
-
-    def _n_components(self, fold: int, penalty: float) -> int:
-        variances = self._parts[fold][1]
-        without = np.append(variances[::-1].cumsum()[::-1], 0)
-        return int((without > NEGLIGIBLE * penalty).sum())
+        self._parts = [_Components.without(self.features, folds == k) for k in range(n_judged)]
 
     def fitted(self, fold: int, penalty: float) -> FloatArray:
-        """The components of the rows of the other folds, and what is left out of them, which is next to nothing."""
-        kept = self._parts[fold][0][self._folds != fold, : self._n_components(fold, penalty)]
-        return np.hstack([kept, np.zeros((len(kept), 1))])
+        """What is left out of the rows of the other folds, which is next to nothing, and their components."""
+        part = self._parts[fold]
+        return part.fitted[:, : 1 + part.n_kept(penalty)]
 
     def held_out(self, fold: int, penalty: float) -> FloatArray:
-        """The components of the rows of a fold, and how far they are from all combinations of the other rows.
+        """How far the rows of a fold are from all combinations of the other rows, and their components.
 
         Such a row is predicted with less certainty: its leverage counts what is left out.
         """
-        components = self._parts[fold][0][self._folds == fold]
-        n_kept = self._n_components(fold, penalty)
-        left_out = np.linalg.norm(components[:, n_kept:], axis=1)
-        return np.hstack([components[:, :n_kept], left_out[:, None]])
+        part = self._parts[fold]
+        n_kept = part.n_kept(penalty)
+        components = part.held_out[:, : 1 + n_kept].copy()
+        components[:, 0] = np.linalg.norm(part.held_out[:, 1 + n_kept :], axis=1)
+        return components
 
     def regression(self, fold: int, penalty: float) -> PrincipalRidge:
         """For the rows of the other folds."""
-        variances = self._parts[fold][1][: self._n_components(fold, penalty)]
-        return PrincipalRidge.of_variances(np.append(variances, 0.0), int((self._folds != fold).sum()), penalty)
+        part = self._parts[fold]
+        variances = np.append(0.0, part.variances[: part.n_kept(penalty)])
+        return PrincipalRidge.of_variances(variances, len(part.fitted), penalty)
+
+
+class _Components(NamedTuple):
+    """Principal components of the rows that are not in a fold, behind a column of zeros; in single precision."""
+
+    fitted: FloatArray
+    held_out: FloatArray
+    variances: FloatArray
+
+    @classmethod
+    def without(cls, features: FloatArray, in_fold: BoolArray) -> "_Components":
+        components, variances = principal_components(features, ~in_fold)
+        padded = np.zeros((len(components), 1 + len(variances)), np.float32)
+        padded[:, 1:] = components
+        return cls(padded[~in_fold], padded[in_fold], variances)
+
+    def n_kept(self, penalty: float) -> int:
+        """How many components are not negligible beside the penalty."""
+        without = np.append(self.variances[::-1].cumsum()[::-1], 0)
+        return int((without > NEGLIGIBLE * penalty).sum())

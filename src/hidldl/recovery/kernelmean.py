@@ -131,6 +131,14 @@ class Ridge:
         """The features minus their means."""
         return features - self.center
 
+    def fitted(self, features: FloatArray, coef: FloatArray) -> FloatArray:
+        """What these coefficients add to the rows."""
+        return self.centred(features) @ coef
+
+    def products(self, features: FloatArray, targets: FloatArray) -> FloatArray:
+        """The products of the centred features and the targets, summed over the rows."""
+        return self.centred(features).T @ targets
+
     def squared_size(self, coef: FloatArray) -> float:
         """The sum of squares of what these coefficients add to the rows."""
         return float(np.sum(coef * (self.gram @ coef)))
@@ -149,7 +157,10 @@ class Ridge:
 
 
 class PrincipalRidge(Ridge):
-    """The same on principal components, which are centred and uncorrelated, so that nothing has to be solved."""
+    """The same on principal components, which are centred and uncorrelated, so that nothing has to be solved.
+
+    Products are computed in the precision of the components; a round of EM is mostly the time to read them.
+    """
 
     @classmethod
     def of_variances(cls, variances: FloatArray, n_rows: int, penalty: float) -> "PrincipalRidge":
@@ -160,6 +171,12 @@ class PrincipalRidge(Ridge):
     def centred(self, features: FloatArray) -> FloatArray:
         return features
 
+    def fitted(self, features: FloatArray, coef: FloatArray) -> FloatArray:
+        return features @ coef.astype(features.dtype)
+
+    def products(self, features: FloatArray, targets: FloatArray) -> FloatArray:
+        return (features.T @ targets.astype(features.dtype)).astype(np.float64)
+
     def squared_size(self, coef: FloatArray) -> float:
         return float(self.gram.diagonal() @ (coef**2).sum(axis=1))
 
@@ -167,15 +184,17 @@ class PrincipalRidge(Ridge):
         return products / self.factor.diagonal()[:, None] ** 2
 
     def leverage(self, features: FloatArray) -> FloatArray:
-        return 1 / self.n_rows + (features / self.factor.diagonal()) ** 2 @ np.ones(features.shape[1])
+        weights = (1 / self.factor.diagonal() ** 2).astype(features.dtype)
+        return 1 / self.n_rows + (np.square(features) @ weights).astype(np.float64)
 
 
 def principal_components(features: FloatArray, rows: BoolArray) -> tuple[FloatArray, FloatArray]:
     """All rows in the principal components of some of them, the largest first, and the sums of squares over those."""
-    center = features[rows].mean(axis=0)
-    centred = features - center
-    variances, directions = np.linalg.eigh(centred[rows].T @ centred[rows])
-    return centred @ directions[:, ::-1], np.maximum(variances[::-1], 0)
+    some = features[rows]
+    center = some.mean(axis=0)
+    some -= center
+    variances, directions = np.linalg.eigh(some.T @ some)
+    return (features - center) @ directions[:, ::-1], np.maximum(variances[::-1], 0)
 
 
 def _center_and_deviation(X: Any) -> tuple[FloatArray, FloatArray]:

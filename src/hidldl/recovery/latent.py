@@ -224,7 +224,7 @@ class LatentModel:
         n_rows = len(features)
         mean, kinds = np.empty((n_rows, m)), np.empty((n_rows, k))
         for block in row_blocks(n_rows):
-            fitted = estimates.intercept + self.regression.centred(features[block]) @ estimates.coef
+            fitted = estimates.intercept + self.regression.fitted(features[block], estimates.coef)
             mean[block], kinds[block] = fitted[:, :m], estimates.kinds(fitted[:, m:])
         nu = np.full(n_rows, self.parameters.nu * row_weights)
         scale = 1 + self.regression.leverage(features)

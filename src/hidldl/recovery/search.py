@@ -41,6 +41,8 @@ WEAK_PRIORS = (0.004, 0.016, 0.06, *AXES["prior_rows"])
 STRONG_PRIORS = (1.0, 4.0, 16.0, 64.0)
 MORE_LANDMARKS, WORTH_THE_TIME = 1000, 1.0
 """They take twice the time, so they must be better by so many standard errors."""
+LARGEST_RIDGE_FOR_MORE = 3.0
+"""With a stronger one, means are so smooth that they need few landmarks."""
 MOST_ROWS_FOR_MORE = 20_000
 """Beyond, the features of the kernel take too much memory and time."""
 
@@ -58,6 +60,8 @@ UPHILL = 1.0
 """A step that is worse by so many standard errors ends a direction of the walk."""
 FEW_ROWS, PROOF = 300, 1.2
 """Below so many rows, a model must be better than a simple one by so many standard errors."""
+COARSE_SHARES = 16.0
+"""Another start of nu. Exact shares and votes of a few people are two valleys with a hill between them."""
 LEARNS_NOTHING = {"nu": 4.0, "ridge": 10000.0}
 """Parameters with which recovered rows hardly differ, whatever their labels and features are."""
 
@@ -73,7 +77,8 @@ def search(losses: Losses, start: Choice, settings: Collection[str], n_rows: int
     best = search_shape(losses, axes, start, kernels)
     if n_labels >= MANY_LABELS and "ordered" not in settings:
         best = choose_order(losses, axes, best)
-    if "n_landmarks" not in settings and MORE_LANDMARKS <= n_rows <= MOST_ROWS_FOR_MORE:
+    can_need_more = MORE_LANDMARKS <= n_rows <= MOST_ROWS_FOR_MORE and best.ridge <= LARGEST_RIDGE_FOR_MORE
+    if "n_landmarks" not in settings and can_need_more:
         more = replace(best, n_landmarks=MORE_LANDMARKS)
         best = more if clearly_better(losses(more), losses(best), WORTH_THE_TIME) else best
     if "n_components" in settings:
@@ -116,7 +121,11 @@ def search_shape(losses: Losses, axes: Axes, start: Choice, kernels: tuple[bool,
     learns nothing, in effect the mean fill, is better than the end of the walk, a second walk starts there. Features
     that are not standardised need another ridge and width, so they get a walk of their own.
     """
-    best = _walk(losses, axes, replace(start, standardize=kernels[0]))
+    start = replace(start, standardize=kernels[0])
+    if "nu" in axes:
+        coarse = replace(start, nu=COARSE_SHARES)
+        start = coarse if clearly_better(losses(coarse), losses(start)) else start
+    best = _walk(losses, axes, start)
     baseline = best
     for name, value in LEARNS_NOTHING.items():
         baseline = _moved(baseline, name, value) if name in axes else baseline
@@ -141,11 +150,12 @@ def choose_order(losses: Losses, axes: Axes, best: Choice) -> Choice:
 def choose_kinds(losses: Losses, best: Choice, numbers: Sequence[int]) -> Choice:
     """The number of kinds of rows with the lowest loss.
 
-    The largest takes longest, so it is tried only if the number before it is the best so far.
+    The largest takes longest, so it is tried only if the number before it is not clearly worse than the best so far.
     """
     chosen = best
     for number in numbers:
-        if number == KINDS[-1] and chosen.n_components != KINDS[-2]:
+        before = replace(best, n_components=KINDS[-2])
+        if number == KINDS[-1] and clearly_better(losses(chosen), losses(before), UPHILL):
             break
         chosen = min(chosen, replace(best, n_components=number), key=lambda choice: float(losses(choice).mean()))
     return chosen
