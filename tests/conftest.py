@@ -10,11 +10,14 @@ from hypothesis import settings
 
 from browser import browser, open_page  # noqa: F401  fixtures
 from hidldl import hide_labels, make_distributions
-from hidldl.recovery import search
+from hidldl.recovery import heldout, search
 
 # The same examples in every run, however long they take: a change makes a test fail, not the day or the machine.
 settings.register_profile("seeded", derandomize=True, deadline=None)
 settings.load_profile("seeded")
+
+QUICK_CALIBRATION = {"N_CALIBRATION_DRAWS": 100, "CALIBRATION_PLAYS": 400, "SPREAD_PRECISION": 1.2}
+FULL_CALIBRATION = {name: getattr(heldout, name) for name in QUICK_CALIBRATION}
 
 
 @pytest.fixture
@@ -28,10 +31,26 @@ def hidden():
 @pytest.fixture(scope="module")
 def short_search():
     """BayesHidLDL chooses among few candidates, for files that are not about what it chooses."""
-    axes = {"nu": (4.0, 64.0, 1024.0, 65536.0), "ridge": (10.0, 10000.0), "width": (1.0,), "prior_rows": (1.0,)}
+    axes = {"nu": (4.0, 16.0, 1024.0, 65536.0), "ridge": (10.0, 10000.0), "width": (1.0,), "prior_rows": (1.0,)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "AXES", axes)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_calibration():
+    """Fewer draws and rows behind the spread of intervals: it is the slowest part, and few tests are about it."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in QUICK_CALIBRATION.items():
+            patch.setattr(heldout, name, value)
+        yield
+
+
+@pytest.fixture
+def full_calibration(monkeypatch):
+    """Intervals as users get them, for tests of what they hold."""
+    for name, value in FULL_CALIBRATION.items():
+        monkeypatch.setattr(heldout, name, value)
 
 
 @pytest.fixture(autouse=True)

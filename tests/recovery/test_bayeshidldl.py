@@ -87,6 +87,7 @@ def test_without_features_that_matter_it_is_no_worse_than_the_mean_fill():
         assert chebyshev(D, mine) < 1.005 * chebyshev(D, filled)
 
 
+@pytest.mark.usefixtures("full_calibration")
 @pytest.mark.parametrize("rate", [0.5, 0.8])
 @pytest.mark.parametrize("votes", [None, 10])
 def test_intervals_hold_what_they_promise(rate, votes):
@@ -127,6 +128,7 @@ def test_samples_are_tables_that_keep_what_was_observed(problem, model):
     assert abs(together[np.triu_indices(len(together), 1)].mean()) < 0.02
 
 
+@pytest.mark.usefixtures("full_calibration")
 def test_more_labels_of_a_new_row_make_a_better_prediction():
     data = make_distributions(n_rows=700, n_features=4, n_labels=6, random_state=1)
     X, D = data.features, np.random.default_rng(0).dirichlet(np.ones(6), 700) * 0.3 + data.distributions * 0.7

@@ -17,13 +17,6 @@ def bayes(**parameters):
     return BayesHidLDL(**{**GIVEN, "n_components": 1, "hiding": "uniform", "random_state": 0, **parameters})
 
 
-@pytest.fixture(autouse=True)
-def quick_calibration(monkeypatch):
-    """Fewer draws and rows behind the spread of intervals, which is the slowest part."""
-    for name, value in {"N_CALIBRATION_DRAWS": 100, "CALIBRATION_PLAYS": 400, "SPREAD_PRECISION": 1.2}.items():
-        monkeypatch.setattr(f"hidldl.recovery.heldout.{name}", value)
-
-
 @pytest.fixture(scope="module")
 def problem():
     """Rows of two kinds whose small shares are overlooked more often."""

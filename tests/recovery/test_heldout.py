@@ -191,6 +191,7 @@ def test_rows_are_judged_by_models_that_did_not_see_them(game, monkeypatch):
         assert np.array_equal(shares, game.shares[game.folds != fold])
 
 
+@pytest.mark.usefixtures("full_calibration")
 def test_of_many_rows_two_folds_of_three_are_judged():
     data = make_distributions(n_rows=1200, n_features=3, n_labels=5, random_state=0)
     D_obs, observed = hide_labels(data.distributions, 0.5, random_state=0)

@@ -239,6 +239,7 @@ class TestTableWithMask:
         errors = [score(D, model.distributions_)["chebyshev"] for model in (aware, without)]
         assert errors[0] < 0.9 * errors[1]
 
+    @pytest.mark.usefixtures("full_calibration")
     def test_intervals_hold_shares_that_are_rounded(self, table, aware):
         _, D, _, observed = table
         low, high, mass_low, mass_high = aware.intervals(0.9)
