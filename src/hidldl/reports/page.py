@@ -3,6 +3,7 @@
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,14 +42,22 @@ def render_page(title: str, introduction: str, sections: Sequence[Section], comm
 def load_template(name: str) -> Any:
     """A template of this package, which escapes what is put into it; says which extra to install."""
     try:
-        from jinja2 import Environment, PackageLoader
+        import jinja2  # noqa: F401
     except ImportError as error:
         raise ImportError("The page needs jinja2; install it with pip install 'hidldl[report]'.") from error
+    return _environment().get_template(name)
+
+
+@cache
+def _environment() -> Any:
+    """Made once, since it keeps what it compiles: a template takes longer to compile than to fill in."""
+    from jinja2 import Environment, PackageLoader
+
     environment = Environment(
         loader=PackageLoader("hidldl.reports"), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
-    return environment.get_template(name)
+    return environment
 
 
 def check_report_extra() -> None:
