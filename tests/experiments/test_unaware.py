@@ -1,5 +1,7 @@
 """The setting in which nobody knows the mask: every method with the true one, with none and with an inferred one."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.special import softmax
@@ -9,8 +11,10 @@ from hidldl.experiments.paper import PAPER_TABLES, TABLES
 from hidldl.experiments.protocol import Contender, Experiment
 from hidldl.experiments.runner import run
 from hidldl.experiments.store import Store
+from hidldl.recovery import inferring
 
-BAYES = BayesHidLDL(nu=8.0, ridge=3.0, width=1.0, standardize=True, prior_rows=1.0, n_components=1, hiding="uniform")
+GIVEN = {"ridge": 3.0, "width": 1.0, "standardize": True, "prior_rows": 1.0, "n_components": 1}
+BAYES = BayesHidLDL(nu=8.0, **GIVEN, hiding="uniform")
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +29,9 @@ def results(tmp_path_factory):
     contenders = tuple(one for method in methods for one in method.for_setting("unaware"))
     experiment = Experiment("unaware", "unaware", (data.name,), (0.4,), contenders, 1)
     store = Store(tmp_path_factory.mktemp("store") / "results.sqlite")
-    run([experiment], store, data=data)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inferring, "BayesHidLDL", partial(BayesHidLDL, **GIVEN | {"ridge": 0.3}))
+        run([experiment], store, data=data)
     return store.results([experiment])
 
 
