@@ -394,23 +394,24 @@ def test_results_of_some_experiments(tmp_path):
 SCRIPT = textwrap.dedent(
     """
     import os, sys
-    sys.path.insert(0, sys.argv[2])
+    sys.path.insert(0, sys.argv[1])
     import test_runner as t
     from hidldl.experiments.protocol import register_dataset
     from hidldl.experiments.runner import run
     from hidldl.experiments.store import Store
     register_dataset("small", t.small)
     register_dataset("other", t.other)
-    run([t.experiment()], Store(sys.argv[1] + ".first"))
+    run([t.experiment()], Store(sys.argv[2]))
     for line in sys.stdin:
-        if line == "start\\n":
+        word, what = line.rstrip("\\n").split(" ", 1)
+        if word == "start":
             pid = os.fork()
             if pid == 0:
-                run([t.experiment()], Store(sys.argv[1]))
+                run([t.experiment()], Store(what))
                 os._exit(0)
             print(pid, flush=True)
         else:
-            print(os.waitstatus_to_exitcode(os.waitpid(int(line), 0)[1]), flush=True)
+            print(os.waitstatus_to_exitcode(os.waitpid(int(what), 0)[1]), flush=True)
     """
 )
 
@@ -418,21 +419,21 @@ SCRIPT = textwrap.dedent(
 class Runs:
     """Processes that run the experiment. All are forks of one that has done so: kills fall into evaluations."""
 
-    def __init__(self, path):
+    def __init__(self, first):
         here = os.path.dirname(__file__)  # noqa: PTH120
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        self._process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(path), here], **pipes)
+        self._process = subprocess.Popen([sys.executable, "-c", SCRIPT, here, str(first)], **pipes)
 
     def _ask(self, line):
         print(line, file=self._process.stdin, flush=True)
         return int(self._process.stdout.readline())
 
-    def start(self):
-        return self._ask("start")
+    def start(self, path):
+        return self._ask(f"start {path}")
 
     def ended(self, pid):
         """How it ended, once it has."""
-        return self._ask(pid)
+        return self._ask(f"end {pid}")
 
     def __enter__(self):
         return self
@@ -448,37 +449,41 @@ def n_rows(path):
     return 0
 
 
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    with Runs(tmp_path_factory.mktemp("runs") / "first.sqlite") as runs:
+        yield runs
+
+
 needs_forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX's")
 
 
 @needs_forks
-def test_a_run_that_is_killed_twenty_times_ends_with_the_same_rows(tmp_path):
+def test_a_run_that_is_killed_twenty_times_ends_with_the_same_rows(tmp_path, runs):
     """kill -9 at random moments: nothing half-written is read, nothing that finished is run again."""
     undisturbed = Store(tmp_path / "undisturbed.sqlite")
     n_evaluations = run([experiment()], undisturbed)
     path = tmp_path / "killed.sqlite"
     rng = np.random.default_rng(0)
-    with Runs(path) as runs:
-        for _ in range(20):
-            before, patience, pid = n_rows(path), time.monotonic() + 60, runs.start()
-            while n_rows(path) == before < n_evaluations and time.monotonic() < patience:
-                time.sleep(0.001)
-            time.sleep(rng.uniform(0, 0.02))
-            os.kill(pid, signal.SIGKILL)
-            runs.ended(pid)
-            rows = numbers(Store(path))
-            assert len(rows) > before or before == n_evaluations
-            known = numbers(undisturbed)[lambda frame, keys=rows["key"]: frame["key"].isin(keys)]
-            assert rows.fillna(-1).to_dict() == known.reset_index(drop=True).fillna(-1).to_dict()
-        assert runs.ended(runs.start()) == 0
+    for _ in range(20):
+        before, patience, pid = n_rows(path), time.monotonic() + 60, runs.start(path)
+        while n_rows(path) == before < n_evaluations and time.monotonic() < patience:
+            time.sleep(0.001)
+        time.sleep(rng.uniform(0, 0.02))
+        os.kill(pid, signal.SIGKILL)
+        runs.ended(pid)
+        rows = numbers(Store(path))
+        assert len(rows) > before or before == n_evaluations
+        known = numbers(undisturbed)[lambda frame, keys=rows["key"]: frame["key"].isin(keys)]
+        assert rows.fillna(-1).to_dict() == known.reset_index(drop=True).fillna(-1).to_dict()
+    assert runs.ended(runs.start(path)) == 0
     pd.testing.assert_frame_equal(numbers(Store(path)), numbers(undisturbed), check_exact=True)
 
 
 @needs_forks
-def test_two_runs_on_one_store_do_not_harm_it(tmp_path):
+def test_two_runs_on_one_store_do_not_harm_it(tmp_path, runs):
     path = tmp_path / "shared.sqlite"
-    with Runs(path) as runs:
-        assert [runs.ended(pid) for pid in (runs.start(), runs.start())] == [0, 0]
+    assert [runs.ended(pid) for pid in (runs.start(path), runs.start(path))] == [0, 0]
     undisturbed = Store(tmp_path / "undisturbed.sqlite")
     run([experiment()], undisturbed)
     pd.testing.assert_frame_equal(numbers(Store(path)), numbers(undisturbed), check_exact=True)
