@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from estimators import ESTIMATORS, RECOVERERS
+from estimators import ESTIMATORS, RECOVERERS, seeded
 from hidldl import (
     SABFGS,
     BayesHidLDL,
@@ -33,9 +33,7 @@ HIDDEN = hide_labels(DATA.distributions, 0.4, random_state=0)
 
 
 def fitted(kind):
-    model = kind()
-    if "random_state" in model.get_params():
-        model.set_params(random_state=0)
+    model = seeded(kind)
     if kind is SelfTuned:
         model.set_params(recoverer=HidLDL(max_iter=5), grid={"alpha": [1.0, 4.0]}, n_draws=1)
     return model.fit(DATA.features, *HIDDEN) if kind in RECOVERERS else model.fit(DATA.features, DATA.distributions)
