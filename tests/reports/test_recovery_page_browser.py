@@ -39,9 +39,10 @@ def _written(page, tmp_path_factory):
 
 def shown_numbers(page):
     """By label: what the picker says was handed in and recovered, and the interval."""
-    lines = page.locator("#row-table tbody tr").all()
-    cells = [[cell.inner_text() for cell in line.locator("th, td").all()] for line in lines]
-    return {name: (handed_in, *recovered.split("\n")) for name, _, handed_in, recovered in cells}
+    name, _, handed_in, recovered = (
+        page.locator(f"#row-table tbody tr > :nth-child({k})").all_inner_texts() for k in range(1, 5)
+    )
+    return {name[j]: (handed_in[j], *recovered[j].split("\n")) for j in range(len(name))}
 
 
 def percent(share):
@@ -142,8 +143,7 @@ def test_the_theme_is_toggled_by_keyboard(address, open_page):
 
 def names_in_list(page, part="tbody"):
     """The names in the list of rows to annotate again, as they are shown."""
-    rows = page.locator(f"#again-table {part} tr[id]").all()
-    return [row.locator("th").inner_text() for row in rows if row.is_visible()]
+    return page.locator(f"#again-table {part} tr[id]:visible th").all_inner_texts()
 
 
 def test_the_list_is_sorted_by_keyboard(address, summary, open_page):
