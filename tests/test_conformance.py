@@ -31,6 +31,8 @@ from hidldl import (
     make_distributions,
 )
 
+pytestmark = pytest.mark.usefixtures("short_search")
+
 # Random groups and starts (LDLLDM), folds and posterior draws (BayesHidLDL), labels that are hidden again (SelfTuned).
 DRAWS_BY_POSITION = {LDLLDM, BayesHidLDL, SelfTuned}
 
