@@ -139,7 +139,7 @@ class BayesHidLDL(PosteriorRecoverer):
     Examples
     --------
     >>> from hidldl import BayesHidLDL, hide_labels, make_distributions, score
-    >>> data = make_distributions(n_rows=300, n_labels=5, random_state=0)
+    >>> data = make_distributions(n_rows=150, n_labels=5, random_state=0)
     >>> D_obs, observed = hide_labels(data.distributions, rate=0.5, random_state=0)
     >>> model = BayesHidLDL(random_state=0).fit(data.features, D_obs, observed=observed)
     >>> before, after = (score(data.distributions, D)["chebyshev"] for D in (D_obs, model.distributions_))
@@ -154,7 +154,7 @@ class BayesHidLDL(PosteriorRecoverer):
 
     >>> model = BayesHidLDL(zeros="unknown", random_state=0).fit(data.features, D_obs)
     >>> model.hidden_probability_.shape, abs(float(model.hidden_rate_.mean()) - 0.5) < 0.1
-    ((300, 5), True)
+    ((150, 5), True)
     """
 
     def __init__(

@@ -60,7 +60,7 @@ def infer_observed(
     --------
     >>> import numpy as np
     >>> from hidldl import HidLDL, hide_labels, infer_observed, make_distributions
-    >>> data = make_distributions(n_rows=200, n_labels=5, zeros=0.3, random_state=0)
+    >>> data = make_distributions(n_rows=100, n_labels=5, zeros=0.3, random_state=0)
     >>> D_obs, _ = hide_labels(data.distributions, rate=0.4, random_state=0)
     >>> observed, probability = infer_observed(data.features, D_obs, random_state=0)
     >>> bool(observed[D_obs > 0].all()), bool((probability[D_obs > 0] == 0).all())
