@@ -20,12 +20,18 @@ QUICK_CALIBRATION = {"N_CALIBRATION_DRAWS": 100, "CALIBRATION_PLAYS": 400, "SPRE
 FULL_CALIBRATION = {name: getattr(heldout, name) for name in QUICK_CALIBRATION}
 
 
-@pytest.fixture
-def hidden():
-    """A small artificial problem: truth, and what is left of it after hiding half of the labels."""
+@pytest.fixture(scope="session")
+def hidden_once():
+    """What ``hidden`` is, for fixtures that outlive a test; nobody may change it."""
     data = make_distributions(n_rows=60, n_features=4, n_labels=5, random_state=3)
     D_obs, observed = hide_labels(data.distributions, rate=0.5, random_state=4)
     return SimpleNamespace(X=data.features, D=data.distributions, D_obs=D_obs, observed=observed)
+
+
+@pytest.fixture
+def hidden(hidden_once):
+    """A small artificial problem: truth, and what is left of it after hiding half of the labels."""
+    return SimpleNamespace(**{name: part.copy() for name, part in vars(hidden_once).items()})
 
 
 @pytest.fixture(scope="module")

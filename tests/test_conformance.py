@@ -3,6 +3,7 @@
 import pickle
 import re
 import warnings
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -51,6 +52,12 @@ def fit(kind, problem, **parameters):
     return estimator.fit(problem.X, problem.D_obs, observed=problem.observed)
 
 
+@pytest.fixture(scope="module")
+def fitted(hidden_once, short_search):
+    """The model that each kind makes of ``hidden``, fitted once, for tests that do not change it."""
+    return cache(lambda kind: fit(kind, hidden_once))
+
+
 @parametrize_with_checks(DISGUISED, expected_failed_checks=lambda estimator: CANNOT_FIT)
 def test_scikit_learns_own_checks(estimator, check):
     with warnings.catch_warnings():
@@ -61,8 +68,8 @@ def test_scikit_learns_own_checks(estimator, check):
 
 
 @every_estimator
-def test_predictions_are_distributions(kind, hidden):
-    P = fit(kind, hidden).predict(hidden.X)
+def test_predictions_are_distributions(kind, hidden, fitted):
+    P = fitted(kind).predict(hidden.X)
     assert P.shape == hidden.D.shape
     assert (P >= 0).all()
     assert np.allclose(P.sum(axis=1), 1, rtol=0, atol=1e-9)
@@ -113,8 +120,8 @@ def check_proportions(D, D_obs, observed):
 
 
 @every_recoverer
-def test_new_rows_keep_the_proportions_of_the_labels_that_they_have(kind, hidden):
-    model = fit(kind, hidden)
+def test_new_rows_keep_the_proportions_of_the_labels_that_they_have(kind, hidden, fitted):
+    model = fitted(kind)
     rng = np.random.default_rng(0)
     X = hidden.X + 0.1 * rng.normal(size=hidden.X.shape)
     observed = hidden.observed.copy()
@@ -128,8 +135,8 @@ def test_new_rows_keep_the_proportions_of_the_labels_that_they_have(kind, hidden
 
 
 @every_recoverer
-def test_labels_of_new_rows_that_do_not_fit_are_refused(kind, hidden):
-    model = fit(kind, hidden)
+def test_labels_of_new_rows_that_do_not_fit_are_refused(kind, hidden, fitted):
+    model = fitted(kind)
     with pytest.raises(ValueError, match="D_obs is None"):
         model.predict(hidden.X, observed=hidden.observed)
     with pytest.raises(ValueError, match="4 labels but the model was fitted with 5"):
@@ -139,8 +146,8 @@ def test_labels_of_new_rows_that_do_not_fit_are_refused(kind, hidden):
 
 
 @every_recoverer
-def test_intervals_and_samples_come_from_those_that_have_them(kind, hidden):
-    model = fit(kind, hidden)
+def test_intervals_and_samples_come_from_those_that_have_them(kind, fitted):
+    model = fitted(kind)
     if not model.has_intervals:
         with pytest.raises(TypeError, match="has no intervals"):
             model.intervals()
@@ -154,8 +161,8 @@ def test_intervals_and_samples_come_from_those_that_have_them(kind, hidden):
 
 
 @every_recoverer
-def test_a_recoverer_says_which_parameters_it_used(kind, hidden):
-    model = fit(kind, hidden)
+def test_a_recoverer_says_which_parameters_it_used(kind, fitted):
+    model = fitted(kind)
     assert not {"n_jobs", "verbose"} & model.parameters_.keys()
     assert "auto" not in [value for value in model.parameters_.values() if isinstance(value, str)]
     if model.tunes_itself:
@@ -163,18 +170,18 @@ def test_a_recoverer_says_which_parameters_it_used(kind, hidden):
 
 
 @every_estimator
-def test_same_seed_same_result(kind, hidden):
-    first, again = fit(kind, hidden), fit(kind, hidden)
+def test_same_seed_same_result(kind, hidden, fitted):
+    first, again = fitted(kind), fit(kind, hidden)
     assert np.array_equal(first.predict(hidden.X), again.predict(hidden.X))
 
 
 @every_recoverer
-def test_permuting_rows_and_labels_permutes_the_result(kind, hidden):
+def test_permuting_rows_and_labels_permutes_the_result(kind, hidden, fitted):
     if kind in DRAWS_BY_POSITION:
         pytest.skip("what it draws at random belongs to rows and labels by their position")
     rng = np.random.default_rng(0)
     rows, labels = rng.permutation(60), rng.permutation(5)
-    straight = fit(kind, hidden).distributions_
+    straight = fitted(kind).distributions_
     permuted = seeded(kind).fit(
         hidden.X[rows], hidden.D_obs[rows][:, labels], observed=hidden.observed[rows][:, labels]
     )
@@ -206,8 +213,8 @@ def test_float32_stays_float32(kind, hidden):
 
 
 @every_estimator
-def test_frames_in_frames_out(kind, hidden):
-    plain = fit(kind, hidden)
+def test_frames_in_frames_out(kind, hidden, fitted):
+    plain = fitted(kind)
     index, columns = [f"item {i}" for i in range(60)], list("vwxyz")
     hidden.X = pd.DataFrame(hidden.X, index=index, columns=["a", "b", "c", "d"])
     hidden.D, hidden.D_obs, hidden.observed = (
@@ -227,15 +234,15 @@ def test_frames_in_frames_out(kind, hidden):
 
 
 @every_estimator
-def test_sparse_features_give_the_same_predictions(kind, hidden):
-    dense = fit(kind, hidden).predict(hidden.X)
+def test_sparse_features_give_the_same_predictions(kind, hidden, fitted):
+    dense = fitted(kind).predict(hidden.X)
     hidden.X = sparse.csr_array(hidden.X)
     assert np.allclose(fit(kind, hidden).predict(hidden.X), dense, atol=1e-6)
 
 
 @every_estimator
-def test_pickles_and_clones(kind, hidden):
-    model = fit(kind, hidden)
+def test_pickles_and_clones(kind, hidden, fitted):
+    model = fitted(kind)
     back = pickle.loads(pickle.dumps(model))  # noqa: S301
     assert np.allclose(back.predict(hidden.X), model.predict(hidden.X))
     with pytest.raises(NotFittedError):
@@ -265,15 +272,15 @@ def test_a_search_over_parameters_works(kind, hidden):
 
 
 @every_recoverer
-def test_a_perfect_prediction_scores_one(kind, hidden, monkeypatch):
-    model = fit(kind, hidden)
+def test_a_perfect_prediction_scores_one(kind, hidden, fitted, monkeypatch):
+    model = fitted(kind)
     monkeypatch.setattr(kind, "_predict", lambda self, X: hidden.D)
     assert model.score(hidden.X, hidden.D_obs, observed=hidden.observed) == pytest.approx(1)
 
 
 @every_recoverer
-def test_rows_in_which_a_label_is_never_seen_can_be_scored(kind, hidden):
-    model = fit(kind, hidden)
+def test_rows_in_which_a_label_is_never_seen_can_be_scored(kind, hidden, fitted):
+    model = fitted(kind)
     row = np.array([[0.5, 0.5, np.nan, np.nan, np.nan]])
     assert 0 <= model.score(hidden.X[:1], row) <= 1
 
@@ -294,8 +301,8 @@ def test_scores_want_the_labels_of_the_fit(kind, hidden):
 
 
 @every_estimator
-def test_features_that_overflow_are_refused_not_answered_with_nan(kind, hidden):
-    model = fit(kind, hidden)
+def test_features_that_overflow_are_refused_not_answered_with_nan(kind, hidden, fitted):
+    model = fitted(kind)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
