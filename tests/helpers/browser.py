@@ -60,7 +60,9 @@ def faint_text(page):
 
 FAINT_TEXT = """() => {
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-  const rgba = color => {
+  const known = {};
+  const rgba = color => known[color] ??= painted(color);
+  const painted = color => {
     canvas.clearRect(0, 0, 1, 1);
     canvas.fillStyle = color;
     canvas.fillRect(0, 0, 1, 1);
