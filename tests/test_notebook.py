@@ -15,6 +15,8 @@ from hidldl import BayesHidLDL, HidLDL, MeanFill, Selection
 from hidldl.notebook import CANDIDATES_SHOWN, ROWS_NAMED, rows_that_lost_most
 from hidldl.selection import LOST
 
+pytestmark = pytest.mark.usefixtures("short_search")
+
 every_recoverer = pytest.mark.parametrize("kind", RECOVERERS, ids=lambda kind: kind.__name__)
 HOSTILE = "<script>alert('x')</script>"
 
