@@ -7,9 +7,9 @@ from scipy.special import softmax
 from hidldl import hide_labels, make_distributions
 from hidldl.recovery.heldout import MOST_KERNELS, HeldOutGame
 from hidldl.recovery.kernelmean import Ridge
-from hidldl.recovery.posterior import Draws, mean_rows, weighted_shares
+from hidldl.recovery.posterior import Draws, weighted_shares
 from hidldl.recovery.search import AXES, LEARNS_NOTHING, STRONG_PRIORS, VERY_MANY_LABELS, Choice, search, search_shape
-from hidldl.selection import judge, renormalised
+from hidldl.selection import renormalised
 
 ROWS = np.random.default_rng(0).normal(size=400)
 ROWS -= ROWS.mean()
@@ -75,8 +75,8 @@ def test_given_parameters_are_no_axis():
 
 def test_the_number_of_kinds_with_the_lowest_loss_is_chosen():
     losses = losses_from(lambda c: distance(c, ridge=1.0) + abs(c.n_components - 4), n_rows=400)
-    assert search(losses, Choice(), {"standardize"}, 400, 5) == Choice(ridge=1.0, n_components=4)
-    assert search(losses, Choice(n_components=2), {"standardize", "n_components"}, 400, 5).n_components == 2
+    assert search(losses, losses, Choice(), {"standardize"}, 400, 5) == Choice(ridge=1.0, n_components=4)
+    assert search(losses, losses, Choice(n_components=2), {"standardize", "n_components"}, 400, 5).n_components == 2
 
 
 def test_many_kinds_are_tried_only_where_fewer_are_not_enough():
@@ -87,7 +87,7 @@ def test_many_kinds_are_tried_only_where_fewer_are_not_enough():
         return abs(choice.n_components - 2) + 0.01 * ROWS * hash(choice) / 2**63
 
     given = set(asdict(Choice())) - {"n_components"}
-    assert search(losses, Choice(), given, 400, 5).n_components == 2
+    assert search(losses, losses, Choice(), given, 400, 5).n_components == 2
     assert played == {1, 2, 4}
 
 
@@ -95,7 +95,17 @@ def test_many_kinds_are_tried_where_fewer_may_be_as_good():
     error = ROWS / ROWS.std(ddof=1) * np.sqrt(len(ROWS))
     levels = {1: 0 * ROWS, 2: 3 + error, 4: 0.5 + error, 8: -3 + error}
     given = set(asdict(Choice())) - {"n_components"}
-    assert search(lambda choice: levels[choice.n_components], Choice(), given, 400, 5).n_components == 8
+
+    def losses(choice):
+        return levels[choice.n_components]
+
+    assert search(losses, losses, Choice(), given, 400, 5).n_components == 8
+
+
+def test_numbers_of_kinds_are_chosen_by_distances():
+    losses, distances = (losses_from(lambda c, best=best: abs(c.n_components - best)) for best in (4, 2))
+    given = set(asdict(Choice())) - {"n_components"}
+    assert search(losses, distances, Choice(), given, 400, 5).n_components == 2
 
 
 @pytest.mark.parametrize(
@@ -104,30 +114,32 @@ def test_many_kinds_are_tried_where_fewer_may_be_as_good():
 def test_a_kind_needs_some_rows_and_many_labels_take_long(n_rows, n_labels, most):
     losses = losses_from(lambda c: -c.n_components, n_rows=n_rows)
     given = set(asdict(Choice())) - {"n_components"}
-    assert search(losses, Choice(), given, n_rows, n_labels).n_components == most
+    assert search(losses, losses, Choice(), given, n_rows, n_labels).n_components == most
 
 
 @pytest.mark.parametrize(("n_rows", "chosen"), [(900, 500), (1000, 1000), (20_000, 1000), (20_001, 500)])
 def test_more_landmarks_are_tried_where_they_can_help_and_are_affordable(n_rows, chosen):
     losses = losses_from(lambda c: -c.n_landmarks)
     given = set(asdict(Choice())) - {"n_landmarks"}
-    assert search(losses, Choice(ridge=3.0), given, n_rows, 5).n_landmarks == chosen
-    assert search(losses, Choice(ridge=3.0), {*given, "n_landmarks"}, n_rows, 5).n_landmarks == 500
+    assert search(losses, losses, Choice(ridge=3.0), given, n_rows, 5).n_landmarks == chosen
+    assert search(losses, losses, Choice(ridge=3.0), {*given, "n_landmarks"}, n_rows, 5).n_landmarks == 500
 
 
 def test_smooth_means_need_no_more_landmarks():
     losses = losses_from(lambda c: -c.n_landmarks)
-    assert search(losses, Choice(ridge=10.0), set(asdict(Choice())) - {"n_landmarks"}, 1000, 5).n_landmarks == 500
+    assert (
+        search(losses, losses, Choice(ridge=10.0), set(asdict(Choice())) - {"n_landmarks"}, 1000, 5).n_landmarks == 500
+    )
 
 
 def test_the_order_of_labels_counts_where_there_are_many():
     losses = losses_from(lambda c: distance(c, prior_rows=16.0) - 10.0 * c.ordered)
     given = {"nu", "ridge", "width", "standardize", "n_components", "n_landmarks"}
-    chosen = search(losses, Choice(), given, 100, 40)
+    chosen = search(losses, losses, Choice(), given, 100, 40)
     assert (chosen.ordered, chosen.prior_rows) == (True, 16.0)
     assert 16.0 in STRONG_PRIORS
-    assert not search(losses, Choice(), given, 100, 10).ordered
-    assert not search(losses, Choice(), {*given, "ordered"}, 100, 40).ordered
+    assert not search(losses, losses, Choice(), given, 100, 10).ordered
+    assert not search(losses, losses, Choice(), {*given, "ordered"}, 100, 40).ordered
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +180,7 @@ def test_with_very_many_labels_order_comes_first_and_kinds_end_with_the_first_th
         surface = distance(choice, prior_rows=4.0) + 2 * (not choice.ordered) + choice.n_components
         return surface + 0.01 * ROWS * hash(choice) / 2**63
 
-    chosen = search(losses, Choice(), {"standardize", "nu", "ridge", "width"}, 400, VERY_MANY_LABELS)
+    chosen = search(losses, losses, Choice(), {"standardize", "nu", "ridge", "width"}, 400, VERY_MANY_LABELS)
     assert chosen == Choice(ordered=True, prior_rows=4.0)
     assert all(choice.ordered or choice.prior_rows == 1 for choice in played)
     assert max(choice.n_components for choice in played) == 2
@@ -254,15 +266,14 @@ def test_the_kernels_that_were_used_last_are_kept(game):
 
 
 def test_both_measures_of_the_game_count_alike(game):
-    losses = game.losses(Choice())
-    (model, fold), *_ = game._models(Choice(), map, game.tol)
-    rows, observed, at = next(game._rehidden(model, fold, Choice(), game.masks))
-    D = mean_rows(model, rows, game.draws)
-    divergence, largest = (judge(D, game.shares[at], observed, measure) for measure in ("kl", "chebyshev"))
-    together = game._judge(D, at, observed)
-    assert np.allclose(together, divergence + (together - divergence).sum() / largest.sum() * largest)
-    assert 0.3 < divergence.sum() / (together - divergence).sum() < 3
-    assert (losses > 0).all()
+    game._distance_weight = None
+    losses, distances = game.losses(Choice()), game.distances(Choice())
+    divergences = losses - distances * game._distance_weight
+    assert (divergences >= 0).all()
+    assert divergences.mean() == pytest.approx(game._distance_weight * distances.mean())
+    weight = game._distance_weight
+    game.losses(Choice(ridge=1000.0))
+    assert game._distance_weight == weight
 
 
 def test_rows_with_more_votes_are_followed_more_closely_in_the_game(game):

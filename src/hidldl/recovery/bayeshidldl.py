@@ -388,8 +388,11 @@ class BayesHidLDL(PosteriorRecoverer):
                     zero_game.apply(zero_choice)
         if self.tunes_itself and self._game.has_enough_rows:
             with shown(self.verbose) as progress:
-                losses = partial(self._game.losses, mapper=mapper, progress=progress)
-                self._choice = search(losses, self._choice, settings, *shares.shape)
+                losses, distances = (
+                    partial(play, mapper=mapper, progress=progress)
+                    for play in (self._game.losses, self._game.distances)
+                )
+                self._choice = search(losses, distances, self._choice, settings, *shares.shape)
             self.selection_ = self._game.selection(self._choice, rng)
         self._chosen = asdict(self._choice)
         self._game.forget()

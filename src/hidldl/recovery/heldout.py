@@ -115,7 +115,7 @@ class HeldOutGame:
     def forget(self) -> None:
         """Drop all caches."""
         self._kernels: dict[tuple[bool, int, float], _Kernel] = {}
-        self._losses: dict[Choice, FloatArray] = {}
+        self._played: dict[Choice, FloatArray] = {}
         self._landmarks: dict[tuple[bool, int], tuple[Landmarks, FloatArray]] = {}
         self._simple: dict[Choice, list[Fit]] = {}
 
@@ -143,9 +143,24 @@ class HeldOutGame:
         return int(self.in_play.sum()) >= FEWEST_ROWS
 
     def losses(self, choice: Choice, mapper: Mapper = map, progress: Progress = silent) -> FloatArray:
-        """Each playing row's mean loss over the masks; ``progress`` is called for a choice that is new."""
-        if choice not in self._losses:
-            total, times = np.zeros(len(self.shares)), np.sum(self.judged, axis=0)
+        """Each playing row's mean loss over the masks; ``progress`` is called for a choice that is new.
+
+        Divergence and distance count alike: the ratio of their sizes is that of the first choice. The divergence alone
+        is a matter of a few rows in which a large share came as a surprise.
+        """
+        divergence, distance = self._play(choice, mapper, progress)
+        if self._distance_weight is None:
+            self._distance_weight = float(divergence.mean() / max(distance.mean(), 1e-300))
+        return divergence + self._distance_weight * distance
+
+    def distances(self, choice: Choice, mapper: Mapper = map, progress: Progress = silent) -> FloatArray:
+        """As ``losses``, by the distance alone: less a matter of chance where choices differ by little."""
+        return self._play(choice, mapper, progress)[1]
+
+    def _play(self, choice: Choice, mapper: Mapper, progress: Progress) -> FloatArray:
+        """Each playing row's loss in both measures (first axis), the mean over the masks."""
+        if choice not in self._played:
+            total, times = np.zeros((2, len(self.shares))), np.sum(self.judged, axis=0)
             in_doubt = ((self.presence > 0) & (self.presence < 1)).any()
             tol = self.tol if in_doubt else max(self.tol, GAME_TOL)
 
@@ -156,23 +171,13 @@ class HeldOutGame:
 
             for recovered in mapper(recover, self._models(choice, mapper, tol)):
                 for D, at, observed in recovered:
-                    total[at] += self._judge(D, at, observed)
-            self._losses[choice] = (self.play_weights * total / np.maximum(times, 1))[self.in_play]
-            played = [kept for kept in self._simple if kept in self._losses]
-            lowest = sorted(played, key=lambda kept: self._losses[kept].mean())[:FITS_OF_MANY]
+                    total[:, at] += [judge(D, self.shares[at], observed, measure) for measure in MEASURES_OF_GAME]
+            self._played[choice] = (self.play_weights * total / np.maximum(times, 1))[:, self.in_play]
+            played = [kept for kept in self._simple if kept in self._played]
+            lowest = sorted(played, key=lambda kept: self.losses(kept).mean())[:FITS_OF_MANY]
             self._simple = {kept: self._simple[kept] for kept in lowest}
-            progress(len(self._losses), None, f"{TRIALS}: {len(self._losses)}")
-        return self._losses[choice]
-
-    def _judge(self, D: FloatArray, at: IntArray, observed: BoolArray) -> FloatArray:
-        """Each row's loss in both measures, which count alike: the ratio of their sizes is that of the first choice.
-
-        The divergence alone is a matter of a few rows in which a large share came as a surprise.
-        """
-        divergence, distance = (judge(D, self.shares[at], observed, measure) for measure in MEASURES_OF_GAME)
-        if self._distance_weight is None:
-            self._distance_weight = float(divergence.mean() / max(distance.mean(), 1e-300))
-        return divergence + self._distance_weight * distance
+            progress(len(self._played), None, f"{TRIALS}: {len(self._played)}")
+        return self._played[choice]
 
     def calibrate(self, choice: Choice, seed: int, mapper: Mapper = map, odds: FloatArray | None = None) -> float:
         """How far draws must spread for the central 90 % of them to hold 90 % of the shares that were hidden again.
@@ -212,8 +217,8 @@ class HeldOutGame:
 
     def selection(self, chosen: Choice, rng: np.random.Generator) -> Selection:
         """All choices that were played, as a report."""
-        choices = list(self._losses)
-        losses = np.array([self._losses[choice] for choice in choices])
+        choices = list(self._played)
+        losses = np.array([self.losses(choice) for choice in choices])
         return Selection.of(
             [asdict(choice) for choice in choices], losses, choices.index(chosen), " + ".join(MEASURES_OF_GAME), rng
         )

@@ -66,8 +66,13 @@ LEARNS_NOTHING = {"nu": 4.0, "ridge": 10000.0}
 """Parameters with which recovered rows hardly differ, whatever their labels and features are."""
 
 
-def search(losses: Losses, start: Choice, settings: Collection[str], n_rows: int, n_labels: int) -> Choice:
-    """The best choice that differs from ``start`` in parameters that are not settings of the user."""
+def search(
+    losses: Losses, distances: Losses, start: Choice, settings: Collection[str], n_rows: int, n_labels: int
+) -> Choice:
+    """The best choice that differs from ``start`` in parameters that are not settings of the user.
+
+    Numbers of kinds differ by little, so they are chosen by ``distances``, the part of the losses with less chance.
+    """
     axes = {name: values for name, values in AXES.items() if name not in settings}
     if n_labels >= VERY_MANY_LABELS:
         return search_many(losses, axes, start, settings)
@@ -84,7 +89,7 @@ def search(losses: Losses, start: Choice, settings: Collection[str], n_rows: int
     if "n_components" in settings:
         return best
     most = min(len(losses(best)) // ROWS_PER_KIND, KINDS[-1 if n_labels < SEVERAL_LABELS else -2])
-    return choose_kinds(losses, best, [number for number in KINDS if number <= most])
+    return choose_kinds(distances, best, [number for number in KINDS if number <= most])
 
 
 def search_many(losses: Losses, axes: Axes, start: Choice, settings: Collection[str]) -> Choice:
