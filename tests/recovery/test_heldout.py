@@ -46,8 +46,8 @@ def test_a_step_that_may_be_chance_does_not_hide_a_valley():
 
 def test_coarse_shares_are_found_behind_a_hill():
     valleys = {1024.0: 1.0, 256.0: 2.0, 64.0: 3.0, 16.0: 0.0}
-    choice = search_shape(losses_from(lambda c: valleys.get(c.nu, 4.0)), AXES, Choice(), (True,))
-    assert choice.nu == 16.0
+    losses = losses_from(lambda c: valleys.get(c.nu, 4.0))
+    assert search(losses, losses, Choice(), {"n_components"}, 400, 5).nu == 16.0
 
 
 def test_features_as_they_are_get_a_walk_of_their_own():

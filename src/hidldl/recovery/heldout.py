@@ -32,8 +32,9 @@ FOLDS, FOLDS_OF_MANY_ROWS, FOLDS_OF_MANY_LABELS = (4, 4), (3, 2), (2, 2)
 MANY_ROWS = 1000
 GAME_TOL = 1e-2
 """Candidates need not be fitted as closely as the one that is chosen: what is left is much alike in all of them.
-That is so where it is known what is hidden; else rows are rough, EM is slow, and strong priors would seem better."""
-MASKS = (2, 12)
+That is so where it is known what is hidden; else rows are rough, EM is slow, and strong priors would seem better. With
+very many labels, a few rounds differ much between candidates."""
+MASKS, MASKS_OF_MANY_LABELS = (2, 12), (3, 12)
 """Fewest and most masks; in between as many as give ``PLAYS`` losses in all."""
 PLAYS = 3000
 MASK_WORK = 5 * 10**9
@@ -50,7 +51,8 @@ FITS_OF_MANY = 4
 MOST_KERNELS = 4
 """Kernels whose components are kept, those that were used last: a search returns to few."""
 LABELS_PER_LOST = 3
-"""A row loses one label of so many, and at least one: with more of them, its loss tells more."""
+"""A row loses one label of so many, and at least one: with more of them, its loss tells more.
+With very many labels it loses one: each tells much about its neighbours."""
 NEGLIGIBLE = 0.01
 """Degrees of freedom of a regression that may be left out, in all."""
 PLAY_WEIGHTS = (0.5, 2.0)
@@ -93,8 +95,9 @@ class HeldOutGame:
         self.folds = rng.permutation(len(players)) % n_folds
         can_play = (self._hidden_again(rng) != self.observed).any(axis=1).sum()
         affordable = MASK_WORK // (len(players) * n_labels**3)
-        n_masks = int(np.clip(min(PLAYS // max(can_play, 1), affordable), *MASKS))
-        self.n_lost = np.maximum(self.observed.sum(axis=1) // LABELS_PER_LOST, 1)
+        bounds = MASKS_OF_MANY_LABELS if is_many else MASKS
+        n_masks = int(np.clip(min(PLAYS // max(can_play, 1), affordable), *bounds))
+        self.n_lost = np.maximum(self.observed.sum(axis=1) // (n_labels if is_many else LABELS_PER_LOST), 1)
         self.masks = [self._hidden_again(rng, n_lost=self.n_lost) for _ in range(n_masks)]
         self.judged = [(mask != self.observed).any(axis=1) for mask in self.masks]
         self.landmark_seed = int(rng.integers(2**31))
@@ -162,7 +165,7 @@ class HeldOutGame:
         if choice not in self._played:
             total, times = np.zeros((2, len(self.shares))), np.sum(self.judged, axis=0)
             in_doubt = ((self.presence > 0) & (self.presence < 1)).any()
-            tol = self.tol if in_doubt else max(self.tol, GAME_TOL)
+            tol = self.tol if in_doubt or self.is_many else max(self.tol, GAME_TOL)
 
             def recover(fitted: tuple[LatentModel, int]) -> list[tuple[FloatArray, IntArray, BoolArray]]:
                 model, fold = fitted

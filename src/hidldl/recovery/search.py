@@ -79,6 +79,9 @@ def search(
     if n_labels >= MANY_LABELS and "prior_rows" in axes:
         axes["prior_rows"] = WEAK_PRIORS
     kernels = (start.standardize,) if "standardize" in settings else (True, False)
+    if "nu" in axes:
+        coarse = replace(start, nu=COARSE_SHARES)
+        start = coarse if clearly_better(losses(coarse), losses(start)) else start
     best = search_shape(losses, axes, start, kernels)
     if n_labels >= MANY_LABELS and "ordered" not in settings:
         best = choose_order(losses, axes, best)
@@ -126,11 +129,7 @@ def search_shape(losses: Losses, axes: Axes, start: Choice, kernels: tuple[bool,
     learns nothing, in effect the mean fill, is better than the end of the walk, a second walk starts there. Features
     that are not standardised need another ridge and width, so they get a walk of their own.
     """
-    start = replace(start, standardize=kernels[0])
-    if "nu" in axes:
-        coarse = replace(start, nu=COARSE_SHARES)
-        start = coarse if clearly_better(losses(coarse), losses(start)) else start
-    best = _walk(losses, axes, start)
+    best = _walk(losses, axes, replace(start, standardize=kernels[0]))
     baseline = best
     for name, value in LEARNS_NOTHING.items():
         baseline = _moved(baseline, name, value) if name in axes else baseline
