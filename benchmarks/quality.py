@@ -1,6 +1,7 @@
 """How good the methods are: every table of quality in docs/results, and the paper's evaluation, from one store.
 
     HIDLDL_DATA=folder python benchmarks/quality.py [--jobs 2] [--store FILE] [--write docs/results] [DATASET ...]
+    HIDLDL_DATA=folder python benchmarks/quality.py --tables bayes_oracle_50.md bayes_meanfill_50.md
 
 Five masks for each dataset and rate, the same for every method, so a number that two tables show is the same in both.
 "Oracle" is Algorithm 1 with the alpha, of 2^-10 ... 2^10, whose rows are nearest to the ground truth, as in the paper.
@@ -11,8 +12,10 @@ stopped. --render runs nothing. A table is written when all of its masks are the
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -197,27 +200,49 @@ def interval_table(results: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def tables(store: Store, datasets: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Every table whose results are all there, by the name of its file."""
+class Table(NamedTuple):
+    """A table: the experiment and the methods that it needs, and how it is made of their results."""
+
+    part: str
+    methods: tuple[str, ...]
+    make: Callable[[pd.DataFrame], str]
+
+    def experiment(self, datasets: Sequence[str]) -> Experiment:
+        whole = experiments(datasets)[self.part]
+        return replace(whole, contenders=tuple(c for c in whole.contenders if c.title in self.methods))
+
+
+def all_tables() -> dict[str, Table]:
+    """Every table, by the name of its file."""
     beside = {"oracle": (BAYES, ORACLE), "meanfill": (BAYES, FILL), "relative": (RELATIVE.title, FILL)}
-    makers: dict[str, tuple[str, Callable[[pd.DataFrame], str]]] = {
-        "paper_chebyshev.md": ("50", beside_the_paper),
-        "alpha.md": ("alpha", by_alpha),
-        "paper_methods.md": ("50", method_tables),
-        **{f"bayes_intervals_{percent}.md": (percent, interval_table) for percent in ("50", "80")},
+    variants = tuple(c.title for c in VARIANTS)
+    own = (OWN_PREDICTIONS.title, ORACLE)
+    return {
+        "paper_chebyshev.md": Table("50", (ORACLE, RESTORED.title, FILL), beside_the_paper),
+        "alpha.md": Table("alpha", tuple(c.title for c in BY_ALPHA), by_alpha),
+        "paper_methods.md": Table("50", (*COMPARED, *variants), method_tables),
         **{
-            f"bayes_{name}_{percent}.md": (percent, partial(quotient_table, ours=ours, theirs=theirs))
-            for name, (ours, theirs) in beside.items()
+            f"bayes_intervals_{percent}.md": Table(percent, (BAYES, AUTO.title, ORACLE), interval_table)
             for percent in ("50", "80")
         },
-        "bayes_predictive.md": ("predictive", partial(quotient_table, ours=OWN_PREDICTIONS.title, theirs=ORACLE)),
+        **{
+            f"bayes_{name}_{percent}.md": Table(percent, pair, partial(quotient_table, ours=pair[0], theirs=pair[1]))
+            for name, pair in beside.items()
+            for percent in ("50", "80")
+        },
+        "bayes_predictive.md": Table("predictive", own, partial(quotient_table, ours=own[0], theirs=own[1])),
     }
-    for file, (name, make) in makers.items():
-        part = experiments(datasets)[name]
+
+
+def tables(store: Store, datasets: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The tables of these names whose results are all there."""
+    for name in names:
+        table = all_tables()[name]
+        part = table.experiment(datasets)
         if _is_whole(part, store):
-            yield file, make(store.results([part]))
+            yield name, table.make(store.results([part]))
         else:
-            print(f"{file} lacks masks and is not written.", file=sys.stderr)
+            print(f"{name} lacks masks and is not written.", file=sys.stderr)
 
 
 def write_paper(store: Store, folder: Path, datasets: tuple[str, ...]) -> None:
@@ -252,15 +277,23 @@ def main() -> None:
     parser.add_argument("--store", type=Path, default=Path("quality.sqlite"), help="where results are kept")
     parser.add_argument("--render", action="store_true", help="run nothing, write the tables that are whole")
     parser.add_argument("--write", type=Path, help="also write the tables into this folder")
+    parser.add_argument(
+        "--tables", nargs="+", choices=list(all_tables()), help="only these; all, and the paper's, else"
+    )
     arguments = parser.parse_args()
     store, datasets = Store(arguments.store), tuple(arguments.datasets)
-    if not arguments.render:
+    names = arguments.tables or list(all_tables())
+    if arguments.tables and not arguments.render:
+        with shown() as progress:
+            parts = [all_tables()[name].experiment(datasets) for name in names]
+            run(parts, store, n_jobs=arguments.jobs, progress=progress)
+    elif not arguments.render:
         run_all(store, datasets, arguments.jobs)
-    for name, text in tables(store, datasets):
+    for name, text in tables(store, datasets, names):
         print(f"{name}\n\n{text}\n")
         if arguments.write:
             write_markdown(arguments.write / name, text)
-    if arguments.write:
+    if arguments.write and not arguments.tables:
         write_paper(store, arguments.write / "paper", datasets)
     print(provenance(), file=sys.stderr)
 
