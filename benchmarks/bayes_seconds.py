@@ -19,7 +19,6 @@ from typing import TypeAlias
 
 import numpy as np
 from provenance import write_markdown
-from quality import DATASETS
 from threadpoolctl import threadpool_limits
 
 from hidldl import BayesHidLDL, hide_labels, load_dataset
@@ -50,6 +49,13 @@ def measure_all(name: str) -> Seconds:
         return {(name, rate): measure(name, rate) for rate in RATES}
 
 
+def all_datasets() -> list[str]:
+    """Those of ``quality.py``, which older code need not be able to run."""
+    from quality import DATASETS
+
+    return list(DATASETS)
+
+
 def elsewhere(source: Path, name: str) -> Seconds:
     """The same by the package in another folder, in a process of its own."""
     command = [sys.executable, __file__, "--json", name]
@@ -75,7 +81,7 @@ def table(seconds: Seconds, others: Seconds) -> str:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("datasets", nargs="*", default=list(DATASETS), help="names; all eleven by default")
+    parser.add_argument("datasets", nargs="*", help="names; all eleven by default")
     parser.add_argument("--write", type=Path, help="also write bayes_seconds.md into this folder")
     parser.add_argument("--against", type=Path, help="the src folder of another checkout")
     parser.add_argument("--json", action="store_true", help="print the seconds of one dataset for a program")
@@ -86,10 +92,11 @@ if __name__ == "__main__":
     if arguments.json:
         print(json.dumps(list(measure_all(arguments.datasets[0]).values())))
         sys.exit()
+    names = arguments.datasets or all_datasets()
     ours: Seconds = {}
     theirs: Seconds = {}
     with shown(sys.stderr.isatty()) as progress:
-        for name in count(arguments.datasets, progress, len(arguments.datasets), "datasets"):
+        for name in count(names, progress, len(names), "datasets"):
             ours |= measure_all(name)
             theirs |= elsewhere(arguments.against.resolve(), name) if arguments.against else {}
     text = table(ours, theirs)

@@ -86,7 +86,7 @@ class BayesHidLDL(PosteriorRecoverer):
         data have many zeros; without zeros it is the mean.
     n_landmarks : int or "auto"
         Rows that represent all others in the kernel. Its rank and the cost of a large table grow with them. "auto"
-        is 500, or 1,000 if that is better and the table has 1,000 to 20,000 rows and fewer than 64 labels.
+        is 500, or 1,000 if that is better, for 1,000 to 20,000 rows, up to 63 labels and a ridge of at most 3.
     n_draws : int, default=128
         Posterior draws behind each mean; draws times labels are at most four million.
     max_iter, tol : int and float, default=200 and 3e-3
