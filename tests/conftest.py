@@ -20,11 +20,6 @@ QUICK_CALIBRATION = {"N_CALIBRATION_DRAWS": 100, "CALIBRATION_PLAYS": 400, "SPRE
 FULL_CALIBRATION = {name: getattr(heldout, name) for name in QUICK_CALIBRATION}
 
 
-def pytest_xdist_auto_num_workers():
-    """One process more than cores: tests of pages, servers and commands mostly wait for other processes."""
-    return (os.cpu_count() or 1) + 1
-
-
 @pytest.fixture(scope="session")
 def hidden_once():
     """What ``hidden`` is, for fixtures that outlive a test; nobody may change it."""
