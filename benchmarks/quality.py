@@ -277,9 +277,7 @@ def main() -> None:
     parser.add_argument("--store", type=Path, default=Path("quality.sqlite"), help="where results are kept")
     parser.add_argument("--render", action="store_true", help="run nothing, write the tables that are whole")
     parser.add_argument("--write", type=Path, help="also write the tables into this folder")
-    parser.add_argument(
-        "--tables", nargs="+", choices=list(all_tables()), help="only these; all, and the paper's, else"
-    )
+    parser.add_argument("--tables", nargs="+", choices=list(all_tables()), help="run and write only these tables")
     arguments = parser.parse_args()
     store, datasets = Store(arguments.store), tuple(arguments.datasets)
     names = arguments.tables or list(all_tables())

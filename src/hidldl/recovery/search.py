@@ -152,7 +152,7 @@ def choose_order(losses: Losses, axes: Axes, best: Choice) -> Choice:
 
 
 def choose_kinds(losses: Losses, best: Choice, numbers: Sequence[int]) -> Choice:
-    """The number of kinds of rows with the lowest loss.
+    """The number of kinds of rows with the lowest loss, which is here the distance alone.
 
     The largest takes longest, so it is tried only if the number before it is not clearly worse than the best so far.
     """
