@@ -88,6 +88,22 @@ def test_the_evidence_ends_above_its_start(two_kinds, n_components):
     assert evidence[-1] > evidence[0]
 
 
+@pytest.mark.parametrize("n_labels", [70, 140])
+def test_the_fit_goes_on_until_small_directions_have_settled(n_labels):
+    """Bumps on a line of labels: a few directions have nearly all variance, and the others tell hidden labels."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 3))
+    center = n_labels / 2 + n_labels / 8 * (X[:, :1] + 0.5 * rng.standard_normal((200, 1)))
+    logs = -0.5 * ((np.arange(n_labels) - center) * 8 / n_labels) ** 2 + 0.03 * rng.standard_normal((200, n_labels))
+    D_obs, observed = hide_labels(softmax(logs, axis=1), 0.8, random_state=0)
+    parameters = Parameters(1e4, 10.0, n_labels, ordered=True)
+    usual, close = (
+        fit_latent_model(X, D_obs, observed, parameters, max_iter=80, tol=tol).history["evidence"][-1]
+        for tol in (3e-3, 1e-5)
+    )
+    assert usual > close - 0.02 * n_labels
+
+
 def test_two_kinds_explain_rows_of_two_kinds_better(two_kinds):
     one, two = (fitted(two_kinds, k).history["evidence"][-1] for k in (1, 2))
     assert two > one + 0.3

@@ -68,7 +68,7 @@ def test_leaping_ends_where_walking_does_in_fewer_rounds(rate, monkeypatch):
     D_obs, observed = hide_labels(D, rate, random_state=0)
     parameters = Parameters(1000.0, 1.0, 2.0)
     leaping = fit_latent_model(x, D_obs, observed, parameters, max_iter=2000, tol=1e-6)
-    monkeypatch.setattr("hidldl.recovery.fitting._leap", lambda first, second, third, longest: third)
+    monkeypatch.setattr("hidldl.recovery.fitting.leap", lambda first, second, third, longest: third)
     walking = fit_latent_model(x, D_obs, observed, parameters, max_iter=2000, tol=1e-6)
     assert leaping.converged
     assert walking.converged

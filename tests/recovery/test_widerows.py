@@ -45,6 +45,16 @@ def test_modes_are_those_of_the_plain_loops(problem, nu, is_far):
     assert (wide[0][presence == 0] == 0).all()
 
 
+@pytest.mark.parametrize("nu", [30.0, 3000.0])
+def test_from_next_to_the_mode_the_curvature_is_computed_once_and_is_right(problem, nu):
+    S, *_ = problem
+    modes, slope, evidence = solved(widerows, problem, nu, 50, np.zeros((N, M)))
+    near = solved(widerows, problem, nu, 50, modes * (1 + 1e-4 * np.cos(np.arange(M))), tol=1e-3)
+    assert np.allclose(near[0] @ S, modes @ S, atol=1e-3)
+    assert np.allclose(near[1], slope, atol=1e-2 * np.abs(slope).max())
+    assert np.allclose(near[2], evidence, atol=1e-2)
+
+
 @pytest.mark.parametrize("nu", [3.0, 300.0, 1e6])
 def test_at_a_given_point_all_is_as_in_the_plain_loops(problem, nu):
     found = solved(logisticnormal, problem, nu, 50, np.zeros((N, M)))[0]

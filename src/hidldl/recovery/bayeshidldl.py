@@ -91,7 +91,7 @@ class BayesHidLDL(PosteriorRecoverer):
         Posterior draws behind each mean; draws times labels are at most four million.
     max_iter, tol : int and float, default=200 and 3e-3
         Stop EM after ``max_iter`` rounds, or when a round changes neither S nor the means by more than ``tol`` of the
-        spread of the log-shares.
+        spread of the log-shares, nor S by much in any direction.
     n_jobs : int or None
         Threads; the result does not depend on their number. -1 uses every core.
     device : None, "auto", "cpu", "cuda" or "cuda:N", default=None

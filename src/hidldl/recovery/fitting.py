@@ -16,15 +16,18 @@ from sklearn.cluster import KMeans
 
 from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.parallel import Mapper, one_thread, row_blocks
-from hidldl.recovery.covariances import centred, moments_of_log_ratios, positive, shrunk, sums_over_pairs
+from hidldl.recovery.covariances import centred, moments_of_log_ratios, shrunk, sums_over_pairs
 from hidldl.recovery.kernelmean import Ridge
 from hidldl.recovery.latent import LOOSE, Estimates, LatentModel, Parameters, Rows, draw_rows, modes, work_blocks
 from hidldl.recovery.lowrank import FACTOR_LABELS, FIRST_FACTORS, SETTLING, Factors
 from hidldl.recovery.posterior import Draws
 from hidldl.recovery.scatter import scattered_rows
+from hidldl.recovery.steps import in_bounds, leap, relative_changes
 
 LONGEST_STRIDE = 8.0
 """Longest extrapolation, in units of a round's change; a stride covers about its square in rounds."""
+DIRECTION = 0.3
+"""How much the change of S in each direction, in relation to S there, counts beside that of S as a whole."""
 LARGEST_LEVERAGE = 0.99
 COMMON_ROWS = 2.0
 """Rows per label with which the covariance of a kind leans on that of all kinds, and its offset on 0."""
@@ -134,7 +137,7 @@ def climb(rounds: "Rounds", start: Estimates, max_iter: int, tol: float) -> tupl
         converged = changes[-1] <= tol
         path, safe = [*path, updated], None
         if len(path) == 3 and not converged and len(changes) < max_iter:
-            path, safe = [_leap(path[0], path[1], path[2], stride)], path[2]
+            path, safe = [leap(path[0], path[1], path[2], stride)], path[2]
     return path[-1], changes, converged
 
 
@@ -214,7 +217,7 @@ class Rounds:
         share = sizes / sizes.sum()
         between = (offsets.T * share) @ offsets
         S = before.covariances[0]
-        within = _in_bounds(centred(S - between), S, before.factors[0])
+        within = in_bounds(centred(S - between), S, before.factors[0])
         return Estimates.around(
             [within] * n_kinds,
             offsets,
@@ -304,7 +307,10 @@ class Rounds:
         return Factors.shrunk(S, *prior, fewest)
 
     def change(self, before: Estimates, after: Estimates) -> float:
-        """The larger of the changes of S and of the means, over all kinds, relative to the spread of log-shares."""
+        """The largest change: of the means, of S, over all kinds, and of S in each direction.
+
+        Means and S are taken in relation to the spread of log-shares.
+        """
         n_labels = self.shares.shape[1]
         resolution = n_labels / self.parameters.nu
         share = after.shares_of_kinds
@@ -318,8 +324,9 @@ class Rounds:
             for S in (after.covariances - before.covariances, after.covariances)
         )
         of_S /= size_of_S + np.sqrt(n_labels) * resolution
+        by_direction = DIRECTION * np.sqrt(share @ relative_changes(before, after, resolution))
         of_curve = after.curve.change(before.curve) if after.curve and before.curve else 0.0
-        return float(max(np.sqrt(max(squared, of_offsets) / variance), of_S, of_curve))
+        return float(max(np.sqrt(max(squared, of_offsets) / variance), of_S, by_direction, of_curve))
 
 
 class _Moments(NamedTuple):
@@ -362,27 +369,3 @@ def _moments_given_mask(estimates: Estimates, rows: Rows, rng: np.random.Generat
         flat = deviation.transpose(1, 0, 2).reshape(len(offset), -1)
         scatter[k] = flat @ flat.T
     return _Moments(kinds, residuals, scatter, weighted.sums()), weighted.evidence
-
-
-def _leap(first: Estimates, second: Estimates, third: Estimates, longest: float) -> Estimates:
-    """Extrapolate three iterates; covariances stay positive on the space of centred vectors."""
-    S = _extrapolate(first.covariances, second.covariances, third.covariances, longest)
-    parts = [_in_bounds(s, *last) for s, *last in zip(S, third.covariances, third.factors, strict=True)]
-    means = [np.vstack([each.intercept, each.coef]) for each in (first, second, third)]
-    mean = _extrapolate(means[0], means[1], means[2], longest)
-    offsets = _extrapolate(first.offsets, second.offsets, third.offsets, longest)
-    return Estimates.around(parts, offsets, mean[0], mean[1:], third.curve)
-
-
-def _in_bounds(S: FloatArray, last: FloatArray, factors: Factors | None) -> FloatArray | Factors:
-    """A covariance whose eigenvalues are not far below those of the last one, or its factors if that has some."""
-    if factors is not None:
-        return Factors.nearest(centred(S), factors.rest / 10, factors.n_factors)
-    return positive(S, np.linalg.eigvalsh(last)[1] / 10)
-
-
-def _extrapolate(first: FloatArray, second: FloatArray, third: FloatArray, longest: float) -> FloatArray:
-    step, bend = second - first, third - 2 * second + first
-    size = np.linalg.norm(bend)
-    stride = np.clip(np.linalg.norm(step) / size, 1, longest) if size > 0 else 1.0
-    return np.asarray(first + 2 * stride * step + stride**2 * bend)

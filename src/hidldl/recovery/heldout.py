@@ -43,16 +43,16 @@ N_DRAWS = 64
 ROWS = (1000, 4000)
 """Least and most rows that play; in between as many as keep rows * labels² below ``WORK``."""
 WORK = 1_000_000
-ROWS_OF_MANY, CELLS = (500, 1000), 70_000
-"""The same with many labels, of which each tells something: as many rows as have about so many cells."""
-DRAWS_OF_MANY, ROUNDS_OF_MANY = 32, 15
+ROWS_OF_MANY, CELLS = (500, 1000), 200_000
+"""The same with very many labels, of which each tells something: as many rows as have about so many cells. Models of
+fewer rows know the labels' covariance too badly, and would prefer to trust the shares less."""
+DRAWS_OF_MANY, ROUNDS_OF_MANY = 32, 40
 FITS_OF_MANY = 4
 """Choices of one kind whose fits are kept, those with the lowest losses: more kinds start from one of them."""
 MOST_KERNELS = 4
 """Kernels whose components are kept, those that were used last: a search returns to few."""
 LABELS_PER_LOST = 3
-"""A row loses one label of so many, and at least one: with more of them, its loss tells more.
-With very many labels it loses one: each tells much about its neighbours."""
+"""A row loses one label of so many, and at least one: with more of them, its loss tells more."""
 NEGLIGIBLE = 0.01
 """Degrees of freedom of a regression that may be left out, in all."""
 PLAY_WEIGHTS = (0.5, 2.0)
@@ -97,7 +97,7 @@ class HeldOutGame:
         affordable = MASK_WORK // (len(players) * n_labels**3)
         bounds = MASKS_OF_MANY_LABELS if is_many else MASKS
         n_masks = int(np.clip(min(PLAYS // max(can_play, 1), affordable), *bounds))
-        self.n_lost = np.maximum(self.observed.sum(axis=1) // (n_labels if is_many else LABELS_PER_LOST), 1)
+        self.n_lost = np.maximum(self.observed.sum(axis=1) // LABELS_PER_LOST, 1)
         self.masks = [self._hidden_again(rng, n_lost=self.n_lost) for _ in range(n_masks)]
         self.judged = [(mask != self.observed).any(axis=1) for mask in self.masks]
         self.landmark_seed = int(rng.integers(2**31))

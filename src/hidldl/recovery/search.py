@@ -39,6 +39,8 @@ VERY_MANY_LABELS = 64
 """With so many labels, candidates take long, and a row tells much: fewer candidates and rows are enough."""
 WEAK_PRIORS = (0.004, 0.016, 0.06, *AXES["prior_rows"])
 STRONG_PRIORS = (1.0, 4.0, 16.0, 64.0)
+WIDE_STEPS = {"ridge": (0.1, 1.0, 10.0, 100.0, 1000.0, 10000.0), "width": (0.1, 1.0, 10.0)}
+"""With very many labels, rows tell more than features do, and values between these change little."""
 MORE_LANDMARKS, WORTH_THE_TIME = 1000, 1.0
 """They take twice the time, so they must be better by so many standard errors."""
 LARGEST_RIDGE_FOR_MORE = 3.0
@@ -49,6 +51,9 @@ MOST_ROWS_FOR_MORE = 20_000
 Axes: TypeAlias = dict[str, tuple[float, ...]]
 KINDS = (2, 4, 8)
 """Numbers of kinds of rows to try beside one; each costs as much as so many candidates."""
+WORTH_A_TRIAL, WORTH_MORE_TRIALS = 0.02, 0.1
+"""With very many labels, candidates take long: the part by which the loss must fall for one to be chosen, and for more
+kinds to be tried."""
 ROWS_PER_KIND = 40
 """Fewest rows that play for each kind."""
 SEVERAL_LABELS = 12
@@ -98,9 +103,10 @@ def search(
 def search_many(losses: Losses, axes: Axes, start: Choice, settings: Collection[str]) -> Choice:
     """As ``search``, with fewer candidates, since each takes longer, and a row with many labels tells more.
 
-    Whether labels have an order comes first, since that decides which priors are worth a trial. Features as they are,
-    and more kinds, get further trials only if the first is better.
+    Whether labels have an order comes first, since that decides which priors are worth a trial. Steps are wider, and
+    features as they are and more kinds must be better by more than a proof.
     """
+    axes = {name: WIDE_STEPS.get(name, values) for name, values in axes.items()}
     best = start
     if "ordered" not in settings:
         other = replace(start, ordered=True)
@@ -110,16 +116,22 @@ def search_many(losses: Losses, axes: Axes, start: Choice, settings: Collection[
     best = search_shape(losses, axes, best, (start.standardize,))
     if "standardize" not in settings:
         other = replace(best, standardize=not best.standardize)
-        if clearly_better(losses(other), losses(best)):
+        if _gain(losses, other, best) > WORTH_A_TRIAL:
             shape = {name: values for name, values in axes.items() if name in ("ridge", "width")}
             best = _walk(losses, shape, other)
     most = 0 if "n_components" in settings else min(len(losses(best)) // ROWS_PER_KIND, KINDS[-2])
     for number in (number for number in KINDS if number <= most):
         other = replace(best, n_components=number)
-        if losses(other).mean() >= losses(best).mean():
+        gain = _gain(losses, other, best)
+        best = other if gain > WORTH_A_TRIAL else best
+        if gain <= WORTH_MORE_TRIALS:
             break
-        best = other
     return best
+
+
+def _gain(losses: Losses, choice: Choice, other: Choice) -> float:
+    """The part by which the loss falls from the other choice to this one."""
+    return float(1 - losses(choice).mean() / losses(other).mean())
 
 
 def search_shape(losses: Losses, axes: Axes, start: Choice, kernels: tuple[bool, ...]) -> Choice:

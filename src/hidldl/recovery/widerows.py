@@ -31,6 +31,8 @@ WIDE_LABELS = 24
 """From so many labels on, this is quicker than ``logisticnormal``."""
 SMALLEST_COUNT = 1e-6
 """Least pseudo-counts of a label where Newton's method starts."""
+NEAR = 0.1
+"""In relation to ``tol``: how near shares must be for the curvature to be taken as the same."""
 
 
 @compiled
@@ -60,9 +62,10 @@ def find_modes(
         o = gather(S, scale[i], mean[i], shares[i], presence[i], weights[i], labels, K, center, d, a)
         if o == 0:
             continue
+        log_determinant, lift = 0.0, 1.0
         if max_newton > 0:
             from_shares(center, d, a, nu[i], f, p, o)
-            factorise(K, p, nu[i], r, U, vector, o)
+            log_determinant, lift = factorise(K, p, nu[i], r, U, vector, o)
             newton(K, U, f, p, r, d, nu[i], new_a, vector, o)
             a[:o] = new_a[:o]
         multiply(K, a, f, o)
@@ -74,11 +77,13 @@ def find_modes(
             a[:o] = 0
             f[:o] = 0
             loss = loss_at(center, f, a, d, nu[i], p, o)
-        log_determinant, lift = 0.0, 1.0
         if max_newton == 0:
             log_determinant, lift = factorise(K, p, nu[i], r, U, vector, o)
+        # While r is where the curvature was computed, and p is next to it, a step needs no other curvature.
+        is_near = max_newton > 0 and relative_change(p, r, o) < NEAR * tol
         for _ in range(max_newton):
-            log_determinant, lift = factorise(K, p, nu[i], r, U, vector, o)
+            if not is_near:
+                log_determinant, lift = factorise(K, p, nu[i], r, U, vector, o)
             newton(K, U, f, p, r, d, nu[i], new_a, vector, o)
             multiply(K, new_a, new_f, o)
             before = loss
@@ -86,6 +91,7 @@ def find_modes(
             # So small a step hardly changes the curvature, which is not computed once more.
             if before - loss < tol:
                 break
+            is_near = False
         evidence[i] = -loss - log_determinant
         for u in range(o):
             weights[i, labels[u]] = a[u]
@@ -189,6 +195,16 @@ def from_shares(center, d, a, nu, f, p, o):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def relative_change(p, r, o):  # type: ignore[no-untyped-def]
+    """The mean square, by shares, of how far p is from r² in relation to it."""
+    total = 0.0
+    for u in range(o):
+        before = r[u] * r[u]
+        total += (p[u] - before) ** 2 / before
+    return total
+
+
+@compiled
 def factorise(K, p, nu, r, U, vector, o):  # type: ignore[no-untyped-def]
     """The Cholesky factor of B + (lift - 1) r r' in the upper triangle of U; returns half of log |B|, and lift."""
     multiply(K, p, vector, o)
@@ -235,12 +251,12 @@ def subtract(row, U, u, o):  # type: ignore[no-untyped-def]
 
 @compiled
 def newton(K, U, f, p, r, d, nu, new_a, vector, o):  # type: ignore[no-untyped-def]
-    """Newton's next a: b - R B⁻¹ R' K b with b = W f + nu (d - p)."""
+    """Newton's next a: b - R B⁻¹ R' K b with b = W f + nu (d - p), where R, B and W are those of r."""
     mean_f = 0.0
     for u in range(o):
-        mean_f += p[u] * f[u]
+        mean_f += r[u] * r[u] * f[u]
     for u in range(o):
-        new_a[u] = nu * (p[u] * (f[u] - mean_f) + d[u] - p[u])
+        new_a[u] = nu * (r[u] * r[u] * (f[u] - mean_f) + d[u] - p[u])
     multiply(K, new_a, vector, o)
     for u in range(o):
         vector[u] *= r[u]
