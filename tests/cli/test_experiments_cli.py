@@ -57,6 +57,7 @@ def test_compare_on_a_table_of_ones_own(run, table, tmp_path):
         (("--labels", "feeling_*"), "mine.csv has no column 'feeling_*' (labels)"),
         (("--labels", "a,b"), "mine.csv is negative in row"),
         (("--labels", "mood_*", "--measure", "accuracy"), "choose from chebyshev"),
+        (("--labels", "mood_*", "--header-row", "top"), "header row 'top' must be"),
     ],
 )
 def test_compare_refuses_in_one_line(run, table, arguments, message):

@@ -138,3 +138,19 @@ def test_without_pyarrow_the_error_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"pip install 'hidldl\[parquet\]'"):
         load_table(tmp_path / "t.parquet", labels="y*")
+
+
+def test_header_rows_and_sheets_can_be_named(tmp_path, table):
+    path = tmp_path / "titles.csv"
+    path.write_text("Survey,,\nof,May,\n" + table.to_csv(index=False))
+    wanted = [str(name) for name in table.columns][-2:]
+    from_third = load_table(path, wanted, index="id", header_row=3)
+    assert list(from_third.distributions.columns) == wanted
+    assert len(from_third.distributions) == len(table)
+    book = tmp_path / "book.xlsx"
+    with pd.ExcelWriter(book) as writer:
+        table.to_excel(writer, sheet_name="May", index=False)
+        table.head(2).to_excel(writer, sheet_name="June", index=False)
+    assert len(load_table(book, wanted, index="id", sheet="June").features) == 2
+    with pytest.raises(ValueError, match="sheet"):
+        load_table(book, wanted)

@@ -7,6 +7,8 @@ from typing import Literal
 
 import click
 
+from hidldl.cli.recover import header_row_option, sheet_option
+
 
 @click.command()
 @click.argument("table", type=click.Path(exists=True, dir_okay=False, path_type=Path))
@@ -14,6 +16,8 @@ import click
     "--labels", required=True, help="The label columns: names, patterns (label_*) or ranges (joy..anger), by commas."
 )
 @click.option("--id", "--index", "index", help="The column that names the rows.")
+@sheet_option
+@header_row_option
 @click.option("--rate", type=click.FloatRange(0, 1), default=0.5, show_default=True, help="Share of labels to hide.")
 @click.option("--measure", default="chebyshev", show_default=True, help="What is printed; the page has them all.")
 @click.option("--setting", type=click.Choice(["recovery", "predictive", "unaware"]), default="recovery",
@@ -32,6 +36,8 @@ def compare(
     table: Path,
     labels: str,
     index: str | None,
+    sheet: str | None,
+    header_row: str | None,
     rate: float,
     measure: str,
     setting: Literal["recovery", "predictive", "unaware"],
@@ -54,7 +60,7 @@ def compare(
     if measure not in MEASURES:
         raise click.BadParameter(f"choose from {', '.join(MEASURES)}.", param_hint="--measure")
     with resumable() as progress:
-        data = replace(load_table(table, labels, index=index), name=table.name)
+        data = replace(load_table(table, labels, index=index, sheet=sheet, header_row=header_row), name=table.name)
         result = compare_methods(
             data,
             output,

@@ -59,14 +59,20 @@ def command_line() -> str:
     return shlex.join(["hidldl", *sys.argv[1:]])
 
 
+sheet_option = click.option("--sheet", help="The sheet of an Excel workbook.")
+header_row_option = click.option(
+    "--header-row", help="The row of the column names, such as 3, or 2-3 for names in two rows."
+)
+
+
 def table_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options that every command on a table has."""
     options = [
         click.option("--output", "-o", type=click.Path(path_type=Path),
                      help="The result; beside the table by default, - is standard output."),
         click.option("--format", "kind", help="What the table is, if its name does not say: csv, tsv, parquet, xlsx."),
-        click.option("--sheet", help="The sheet of an Excel workbook."),
-        click.option("--header-row", help="The row of the column names, such as 3, or 2-3 for names in two rows."),
+        sheet_option,
+        header_row_option,
         click.option("--intervals", "level", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="LEVEL",
                      help="Also bounds that hold this part of the true shares, such as 0.9."),
         click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="A page to look at (.html)."),

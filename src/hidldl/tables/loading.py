@@ -20,6 +20,8 @@ def load_table(
     features: str | Sequence[str] | None = None,
     *,
     index: str | None = None,
+    sheet: str | None = None,
+    header_row: int | str | None = None,
 ) -> Dataset:
     """Read features and label shares from a CSV, TSV, Parquet or Excel file.
 
@@ -37,6 +39,11 @@ def load_table(
         The feature columns, in the same way; all that are neither labels nor the index by default.
     index : str, optional
         The column that names the rows. A first column without a name is taken as the index by itself.
+    sheet : str, optional
+        The sheet of a workbook; needed where more than one has content.
+    header_row : int or str, optional
+        The row of the column names, 3 for the third of the file, or "2-3" for names in two rows, which are joined. By
+        default the first row below titles.
 
     Examples
     --------
@@ -54,7 +61,7 @@ def load_table(
     b     0.5  0.25   0.25
     """
     path = Path(path)
-    table = _read(path, index)
+    table = _read(path, index, sheet, header_row)
     if index is not None:
         _refuse_missing_columns([index], table, path, "index")
     label_names = _select(labels, table, path, "labels")
@@ -78,11 +85,11 @@ def load_table(
     )
 
 
-def _read(path: Path, index: str | None) -> pd.DataFrame:
+def _read(path: Path, index: str | None, sheet: str | None, header_row: int | str | None) -> pd.DataFrame:
     """The whole table; its index is the column without a name, where there is one, or counts from 0."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}.")
-    with open_table(path) as table:
+    with open_table(path, sheet=sheet, header_row=header_row) as table:
         # Names of rows are whole numbers or as written: not 7.0 for 7.
         names = [name for name in ("", index) if name is not None and name in table.columns]
         numbers = {column.name for column in table.scan() if column.kind == "number"}
