@@ -195,7 +195,7 @@ def interval_table(results: pd.DataFrame) -> str:
     table = held[["shares_held", "masses_held"]].mean()
     errors = by_repetition(results, "chebyshev", [AUTO.title, ORACLE]).groupby("dataset").mean()
     table["alpha auto / oracle"] = errors[AUTO.title] / errors[ORACLE]
-    lines = ["| dataset | degrees held | masses held | alpha auto / oracle |", "| --- | --- | --- | --- |"]
+    lines = ["| dataset | shares held | masses held | alpha auto / oracle |", "| --- | --- | --- | --- |"]
     lines += [f"| {name} | {' | '.join(f'{v:.3f}' for v in row)} |" for name, row in in_order(table).iterrows()]
     return "\n".join(lines)
 
