@@ -34,8 +34,8 @@ GAME_TOL = 1e-2
 """Candidates need not be fitted as closely as the one that is chosen: what is left is much alike in all of them.
 That is so where it is known what is hidden; else rows are rough, EM is slow, and strong priors would seem better. With
 very many labels, a few rounds differ much between candidates."""
-MASKS, MASKS_OF_MANY_LABELS = (2, 12), (3, 12)
-"""Fewest and most masks; in between as many as give ``PLAYS`` losses in all."""
+MASKS, MASKS_OF_MANY_LABELS = (2, 12), (1, 2)
+"""Fewest and most masks; in between as many as give ``PLAYS`` losses in all. Very many labels tell much at once."""
 PLAYS = 3000
 MASK_WORK = 5 * 10**9
 """Most rows * labels³ over all masks: with hundreds of labels a row is expensive, and more informative."""
