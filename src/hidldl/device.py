@@ -34,6 +34,15 @@ def resolved_device(device: Any) -> Any:
     return torch.device(device)
 
 
+def device_without(obstacles: dict[str, bool], device: Any) -> Any:
+    """As ``resolved_device``, for work that needs something; "auto" is None where that is missing."""
+    missing = [need for need, is_missing in obstacles.items() if is_missing]
+    found = None if device == "auto" and missing else resolved_device(device)
+    if found is not None and missing:
+        raise ValueError(f'device="{device}" needs {missing[0]}; give that, or leave device out.')
+    return found
+
+
 def on_device(array: Any, device: Any) -> Tensor:
     """A copy of the array there."""
     import torch

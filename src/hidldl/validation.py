@@ -251,6 +251,18 @@ def check_flag(value: Any, name: str, *, or_auto: bool = False) -> None:
         raise TypeError(f"{name} must be {choices}, got {value!r}.")
 
 
+def check_hidden_rate(hidden_rate: Any, n_labels: int) -> FloatArray | None:
+    """How often each label is overlooked, from one rate for all or one for each; None if it is "auto"."""
+    if isinstance(hidden_rate, str) and hidden_rate == AUTO:
+        return None
+    rates = np.asarray(hidden_rate)
+    if rates.ndim > 1 or rates.dtype.kind not in "fiu" or not ((rates >= 0) & (rates < 1)).all():
+        raise ValueError(f'hidden_rate must be "auto", or from 0 to below 1, got {hidden_rate!r}.')
+    if rates.ndim and len(rates) != n_labels:
+        raise ValueError(f"hidden_rate has {len(rates)} rates but D_obs has {n_labels} labels; give one for each.")
+    return np.broadcast_to(rates.astype(np.float64), n_labels)
+
+
 def check_verbose(value: Any) -> None:
     """False, True, or a function that is called with done, total and words."""
     if not isinstance(value, bool | np.bool_) and not callable(value):
