@@ -51,7 +51,7 @@ MECHANISMS = (
     ("feature", 1.0),
 )
 HIDING_DATASETS = ("Movie", "SBU3DFE", "Yeast-spo", "Emotion6")
-SIMPLE: dict[str, Any] = {"n_components": 1, "hiding": "uniform", "n_landmarks": 500}
+SIMPLE: dict[str, Any] = {"n_components": 1, "hiding": "uniform", "n_landmarks": 500, "learn_distance": False}
 SHAPES = {"flat": np.ones(5), "peaked": np.full(8, 0.4), "uneven": np.array([4, 2, 1, 1, 0.5, 0.5])}
 SEEDS = range(5)
 EXPLAINED = (0.9, 0.5, 0.1)

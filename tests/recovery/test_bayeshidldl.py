@@ -18,6 +18,7 @@ GIVEN = {
     "ordered": False,
     "n_components": 1,
     "n_landmarks": 500,
+    "learn_distance": False,
 }
 # What is left to choose is how far an annotation is trusted, and a search along one axis is a search.
 MOSTLY_GIVEN = {name: value for name, value in GIVEN.items() if name not in ("nu", "n_landmarks")}

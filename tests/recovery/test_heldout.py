@@ -75,8 +75,29 @@ def test_given_parameters_are_no_axis():
 
 def test_the_number_of_kinds_with_the_lowest_loss_is_chosen():
     losses = losses_from(lambda c: distance(c, ridge=1.0) + abs(c.n_components - 4), n_rows=400)
-    assert search(losses, losses, Choice(), {"standardize"}, 400, 5) == Choice(ridge=1.0, n_components=4)
-    assert search(losses, losses, Choice(n_components=2), {"standardize", "n_components"}, 400, 5).n_components == 2
+    given = {"standardize", "learn_distance"}
+    assert search(losses, losses, Choice(), given, 400, 5) == Choice(ridge=1.0, n_components=4)
+    assert search(losses, losses, Choice(n_components=2), {*given, "n_components"}, 400, 5).n_components == 2
+
+
+@pytest.mark.parametrize(
+    ("start", "learned", "best_ridge"), [(1.0, True, 10.0), (0.3, True, 3.0), (3.0, False, 3.0), (100.0, False, 100.0)]
+)
+def test_distances_are_learned_where_features_tell_much(start, learned, best_ridge):
+    losses = losses_from(lambda c: distance(c, ridge=10.0 * start) if c.learn_distance else distance(c, ridge=start))
+    chosen = search(losses, losses, Choice(ridge=start), set(asdict(Choice())) - {"learn_distance", "ridge"}, 400, 5)
+    assert (chosen.learn_distance, chosen.ridge) == (learned, best_ridge)
+
+
+@pytest.mark.parametrize(("errors_higher", "learned"), [(-1.0, True), (0.5, True), (1.5, False)])
+def test_learned_distances_need_no_proof_but_must_not_be_clearly_worse(errors_higher, learned):
+    error = ROWS / ROWS.std(ddof=1) * np.sqrt(len(ROWS))
+    given = set(asdict(Choice())) - {"learn_distance"}
+
+    def losses(choice):
+        return errors_higher + error if choice.learn_distance else 0 * ROWS
+
+    assert search(losses, losses, Choice(ridge=1.0), given, 400, 5).learn_distance == learned
 
 
 def test_many_kinds_are_tried_only_where_fewer_are_not_enough():
@@ -333,8 +354,8 @@ def test_a_new_rows_prior_is_wider_by_the_uncertainty_of_its_mean(game):
 @pytest.mark.parametrize("ridge", [0.03, 10.0])
 def test_rows_that_are_held_out_have_the_leverage_of_new_rows(game, ridge):
     kernel, fold = game.kernel(Choice()), 1
-    others = game.folds != fold
-    plain = Ridge.of(kernel.features[others], ridge)
+    others, (_, features) = game.folds != fold, game.plain_features(Choice())
+    plain = Ridge.of(features[others], ridge)
     principal = kernel.regression(fold, ridge)
     for at, components in ((others, kernel.fitted(fold, ridge)), (~others, kernel.held_out(fold, ridge))):
-        assert np.allclose(principal.leverage(components), plain.leverage(kernel.features[at]), rtol=0.01, atol=0.02)
+        assert np.allclose(principal.leverage(components), plain.leverage(features[at]), rtol=0.01, atol=0.02)

@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 
-from hidldl.recovery.kernelmean import Landmarks, PrincipalRidge, Ridge, principal_components
+from hidldl.recovery.kernelmean import Landmarks, Ridge
 
 
 @pytest.fixture(name="X")
@@ -67,17 +67,14 @@ def test_ridge_is_ridge_regression_with_an_intercept(X):
     assert np.allclose(ridge.leverage(features), np.diag(hat))
 
 
-def test_a_regression_on_principal_components_is_that_on_the_features():
-    rng = np.random.default_rng(0)
-    features, targets = rng.normal(size=(40, 6)) @ rng.normal(size=(6, 6)) + 3, rng.normal(size=(30, 2))
-    rows = np.arange(40) < 30
-    components, variances = principal_components(features, rows)
-    plain, principal = Ridge.of(features[rows], 0.7), PrincipalRidge.of_variances(variances, 30, 0.7)
-    assert np.allclose(components[rows].T @ components[rows], np.diag(variances))
-    assert np.allclose(principal.leverage(components), plain.leverage(features))
-    coef, by_components = (
-        regression.coefficients(regression.centred(part[rows]).T @ (targets - targets.mean(axis=0)))
-        for regression, part in ((plain, features), (principal, components))
-    )
-    assert np.allclose(plain.centred(features) @ coef, principal.centred(components) @ by_components)
-    assert principal.squared_size(by_components) == pytest.approx(plain.squared_size(coef))
+def test_distances_along_directions_are_added(X):
+    landmarks = Landmarks.choose(X, 40, True, np.random.default_rng(0))
+    directions = np.random.default_rng(1).normal(size=(3, 2))
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    metric = np.eye(3) + directions @ directions.T
+    gaps = Z[:, None] - landmarks.rows
+    expected = np.einsum("nqi,ij,nqj->nq", gaps, metric, gaps)
+    along = landmarks.along(directions)
+    assert np.allclose(along.squared_distances(X) * along.typical, expected)
+    assert np.allclose(np.median(along.distances_between[np.triu_indices(40, 1)]), 1)
+    assert np.allclose(landmarks.along(np.empty((3, 0))).squared_distances(X), landmarks.squared_distances(X))

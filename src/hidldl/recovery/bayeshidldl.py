@@ -10,13 +10,14 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from hidldl.arrays import BoolArray, FloatArray
-from hidldl.device import resolved_device
+from hidldl.device import device_without, resolved_device
 from hidldl.errors import warn_user
 from hidldl.masks import MEANINGS_OF_ZERO, Zeros
 from hidldl.parallel import Mapper, threads
 from hidldl.progress import Verbose, shown
 from hidldl.randomness import RandomState, random_generator, some_rows
 from hidldl.recovery.acts import ACTS
+from hidldl.recovery.directions import can_learn_distance
 from hidldl.recovery.fitting import Fit, fit_latent_model
 from hidldl.recovery.fittinghiding import fit_hiding
 from hidldl.recovery.fittingvotes import fit_votes
@@ -25,9 +26,18 @@ from hidldl.recovery.kernelmean import Landmarks
 from hidldl.recovery.lostvotes import Votes
 from hidldl.recovery.posteriorrecoverer import PosteriorRecoverer
 from hidldl.recovery.scatter import has_zeros
-from hidldl.recovery.search import Choice, search
+from hidldl.recovery.search import ALONG_WITH_OTHERS, Choice, search
 from hidldl.recovery.zerogame import ZeroChoice, ZeroGame
-from hidldl.validation import AUTO, Auto, check_choice, check_flag, check_number, check_verbose, check_workers
+from hidldl.validation import (
+    AUTO,
+    Auto,
+    check_choice,
+    check_flag,
+    check_hidden_rate,
+    check_number,
+    check_verbose,
+    check_workers,
+)
 
 BOUNDS = {"nu": (0.1, 1e12), "ridge": (1e-9, 1e12), "width": (1e-6, 1e6), "prior_rows": (1e-9, 1e9)}
 """Beyond these the model is degenerate, and its numbers leave the range of floating point."""
@@ -87,6 +97,9 @@ class BayesHidLDL(PosteriorRecoverer):
     n_landmarks : int or "auto"
         Rows that represent all others in the kernel. Its rank and the cost of a large table grow with them. "auto"
         is 500, or 1,000 if that is better, for 1,000 to 20,000 rows, up to 63 labels and a ridge of at most 3.
+    learn_distance : bool or "auto"
+        Let rows be further apart along those combinations of the features along which the labels change, which a first
+        fit tells; up to 10,000 features. "auto" tries it where the features tell much, up to 63 labels.
     n_draws : int, default=128
         Posterior draws behind each mean; draws times labels are at most four million.
     max_iter, tol : int and float, default=200 and 3e-3
@@ -172,6 +185,7 @@ class BayesHidLDL(PosteriorRecoverer):
         hiding: Literal["auto", "uniform", "degree"] = AUTO,
         estimate: Literal["mean", "relative", "chebyshev", "clark", "canberra"] = "mean",
         n_landmarks: int | Auto = AUTO,
+        learn_distance: bool | Auto = AUTO,
         n_draws: int = 128,
         max_iter: int = 200,
         tol: float = 3e-3,
@@ -192,6 +206,7 @@ class BayesHidLDL(PosteriorRecoverer):
         self.hiding = hiding
         self.estimate = estimate
         self.n_landmarks = n_landmarks
+        self.learn_distance = learn_distance
         self.n_draws = n_draws
         self.max_iter = max_iter
         self.tol = tol
@@ -202,7 +217,7 @@ class BayesHidLDL(PosteriorRecoverer):
 
     @property
     def tunes_itself(self) -> bool:
-        return any(getattr(self, name) == AUTO for name in set(asdict(Choice())) - {"ordered", "n_landmarks"})
+        return any(getattr(self, name) == AUTO for name in set(asdict(Choice())) - ALONG_WITH_OTHERS)
 
     @property
     def parameters_(self) -> dict[str, Any]:
@@ -217,8 +232,9 @@ class BayesHidLDL(PosteriorRecoverer):
         check_number(self.n_components, "n_components", at_least=1, at_most=most_kinds, integer=True, or_auto=True)
         check_flag(self.standardize, "standardize", or_auto=True)
         check_flag(self.ordered, "ordered", or_auto=True)
+        check_flag(self.learn_distance, "learn_distance", or_auto=True)
         check_choice(self.zeros, "zeros", MEANINGS_OF_ZERO)
-        self._known_rates(n_labels)
+        check_hidden_rate(self.hidden_rate, n_labels)
         check_choice(self.hiding, "hiding", (AUTO, "uniform", "degree"))
         check_choice(self.estimate, "estimate", ("mean", "relative", *ACTS))
         for name, least in {"n_landmarks": 1, "max_iter": 1}.items():
@@ -242,14 +258,14 @@ class BayesHidLDL(PosteriorRecoverer):
         with threads(self.n_jobs) as mapper:
             zero_choice = self._choose(prepared, shares, observed, unknown, row_weights, rng, mapper)
             landmarks = Landmarks.choose(prepared, self._choice.n_landmarks, self._choice.standardize, rng)
-            self._features = landmarks.with_width(self._choice.width)
+            self._features = self._game.kernel_map(landmarks, self._choice, mapper)
             how: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "row_weights": row_weights}
             votes = Votes.of(shares) if self._votes is None else None
             if device is not None:
                 return self._recover_on(device, prepared, shares, observed, votes, **how)
             table = (self._features(prepared), shares, observed)
             if zero_choice is not None and unknown is not None:
-                rates = self._known_rates(shares.shape[1])
+                rates = check_hidden_rate(self.hidden_rate, shares.shape[1])
                 how |= {"votes": votes, "hiding": self._hiding_of_zeros(shares, unknown)}
                 fit = zero_choice.fit(*table, unknown, rates, mapper=mapper, **how)
             else:
@@ -277,7 +293,7 @@ class BayesHidLDL(PosteriorRecoverer):
             self._choose(table.features, table.shares, table.observed, None, table.row_weights, rng, mapper)
             rows = table.features[some_rows(rng, len(table), self._choice.n_landmarks)]
             landmarks = Landmarks.of(rows, *center_and_deviation(table), self._choice.standardize)
-            self._features = landmarks.with_width(self._choice.width)
+            self._features = self._game.kernel_map(landmarks, self._choice, mapper)
             parameters = self._choice.parameters(table.shape[1])
             how: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "progress": progress}
             fit = fit_on_cluster(table, self._features, parameters, **how)
@@ -294,11 +310,7 @@ class BayesHidLDL(PosteriorRecoverer):
             "dense features": sparse.issparse(X),
             'zeros that are known (observed=, zeros="hidden" or zeros="true")': self._unknown is not None,
         }
-        missing = [need for need, is_missing in obstacles.items() if is_missing]
-        device = None if self.device == AUTO and missing else resolved_device(self.device)
-        if device is not None and missing:
-            raise ValueError(f'device="{self.device}" needs {missing[0]}; give that, or leave device out.')
-        return device
+        return device_without(obstacles, self.device)
 
     def _recover_on(
         self, device: Any, X: Any, shares: FloatArray, observed: BoolArray, votes: Votes | None, **how: Any
@@ -337,21 +349,10 @@ class BayesHidLDL(PosteriorRecoverer):
         change = fit.history["change"][-1]
         self._record_convergence(fit.history, fit.converged, f"a round still changes {change:.2g}, tol is {self.tol:g}")
 
-    def _known_rates(self, n_labels: int) -> FloatArray | None:
-        """The rates at which labels are overlooked, if the user gave them."""
-        if isinstance(self.hidden_rate, str) and self.hidden_rate == AUTO:
-            return None
-        rates = np.asarray(self.hidden_rate)
-        if rates.ndim > 1 or rates.dtype.kind not in "fiu" or not ((rates >= 0) & (rates < 1)).all():
-            raise ValueError(f'hidden_rate must be "auto", or from 0 to below 1, got {self.hidden_rate!r}.')
-        if rates.ndim and len(rates) != n_labels:
-            raise ValueError(f"hidden_rate has {len(rates)} rates but D_obs has {n_labels} labels; give one for each.")
-        return np.broadcast_to(rates.astype(np.float64), n_labels)
-
     def _hiding_of_zeros(self, shares: FloatArray, unknown: BoolArray) -> str:
         """Whether shares may decide which labels are hidden. Rates or masks that are known tell that otherwise."""
-        nothing_is_known = self._known_rates(shares.shape[1]) is None and np.array_equal(unknown, shares == 0)
-        return self.hiding if nothing_is_known else "uniform"
+        has_rates = check_hidden_rate(self.hidden_rate, shares.shape[1]) is not None
+        return "uniform" if has_rates or not np.array_equal(unknown, shares == 0) else self.hiding
 
     def _choose(
         self,
@@ -373,13 +374,14 @@ class BayesHidLDL(PosteriorRecoverer):
             tol=self.tol,
             rng=rng,
         )
-        settings = {name: getattr(self, name) for name in asdict(Choice()) if getattr(self, name) != AUTO}
-        settings = {name: type(getattr(Choice(), name))(value) for name, value in settings.items()}
+        given = {name: getattr(self, name) for name in asdict(Choice()) if getattr(self, name) != AUTO}
+        given |= {} if can_learn_distance(X, self.learn_distance) else {"learn_distance": False}
+        settings = {name: type(getattr(Choice(), name))(value) for name, value in given.items()}
         self._choice, self.selection_, self._spread = Choice(**settings), None, None
         zero_choice = None if unknown is None else ZeroChoice.all_hidden(self._choice, shares)
         if unknown is not None and self._game.has_enough_rows:
             with shown(self.verbose) as progress:
-                rates = self._known_rates(shares.shape[1])
+                rates = check_hidden_rate(self.hidden_rate, shares.shape[1])
                 zero_game = ZeroGame(self._game, unknown, rates, self._seed, mapper, progress)
                 zero_choice = zero_game.choose(self._choice, settings, self._hiding_of_zeros(shares, unknown))
                 if zero_choice.finest is None:
@@ -395,5 +397,4 @@ class BayesHidLDL(PosteriorRecoverer):
                 self._choice = search(losses, distances, self._choice, settings, *shares.shape)
             self.selection_ = self._game.selection(self._choice, rng)
         self._chosen = asdict(self._choice)
-        self._game.forget()
         return zero_choice and zero_choice.with_others(self._choice, shares)

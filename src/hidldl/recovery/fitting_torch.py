@@ -28,12 +28,16 @@ CHUNK = {"cuda": 2**27, "cpu": 2**17}
 def kernel_features(kernel: KernelMap, X: FloatArray, dtype: torch.dtype, device: Any) -> tuple[Tensor, FloatArray]:
     """The centred features of a kernel on the device, and their means."""
     marks, width = kernel.landmarks, kernel.width * (kernel.landmarks.typical or 1.0)
-    landmarks, whitening = (on_device(part, device).to(dtype) for part in (marks.rows, kernel.whitening))
+    directions = np.empty((X.shape[1], 0)) if marks.directions is None else marks.directions
+    parts = (marks.rows, directions, kernel.whitening)
+    landmarks, directions, whitening = (on_device(part, device).to(dtype) for part in parts)
+    landmarks = torch.hstack([landmarks, landmarks @ directions])
     center, scaling = on_device(marks.center, device), on_device(marks.scaling, device)
     squares, largest = (landmarks**2).sum(dim=1), torch.finfo(dtype).max ** 0.3
     features = torch.empty((len(X), kernel.n_columns), dtype=dtype, device=device)
     for part in _chunks(len(X), max(landmarks.shape), device):
         rows = ((on_device(X[part], device) - center) * scaling).clamp(-largest, largest).to(dtype)
+        rows = torch.hstack([rows, rows @ directions])
         squared = torch.addmm((rows**2).sum(dim=1, keepdim=True), rows, landmarks.T, alpha=-2) + squares
         features[part] = torch.exp(-squared.clamp(min=0) / width) @ whitening
     means = features.mean(dim=0, dtype=torch.float64)

@@ -8,7 +8,8 @@ models are fitted to rows that are as informative as the user's, and judged on r
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from itertools import repeat
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +17,11 @@ from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.parallel import Mapper
 from hidldl.progress import Progress, silent
 from hidldl.randomness import some_rows
+from hidldl.recovery.directions import telling_directions
 from hidldl.recovery.fitting import Fit, fit_latent_model
 from hidldl.recovery.fittinghiding import fit_hiding
-from hidldl.recovery.kernelmean import KernelMap, Landmarks, PrincipalRidge, principal_components
+from hidldl.recovery.foldkernels import FoldKernels
+from hidldl.recovery.kernelmean import KernelMap, Landmarks
 from hidldl.recovery.latent import LatentModel, Rows
 from hidldl.recovery.lostvotes import TOLERANCE, Votes
 from hidldl.recovery.posterior import Draws, draw_lost_share, mean_rows, quantiles
@@ -53,8 +56,6 @@ MOST_KERNELS = 4
 """Kernels whose components are kept, those that were used last: a search returns to few."""
 LABELS_PER_LOST = 3
 """A row loses one label of so many, and at least one: with more of them, its loss tells more."""
-NEGLIGIBLE = 0.01
-"""Degrees of freedom of a regression that may be left out, in all."""
 PLAY_WEIGHTS = (0.5, 2.0)
 """Least and most that a row counts by its number of labels."""
 LEVEL = 0.9
@@ -117,7 +118,7 @@ class HeldOutGame:
 
     def forget(self) -> None:
         """Drop all caches."""
-        self._kernels: dict[tuple[bool, int, float], _Kernel] = {}
+        self._kernels: dict[Choice, FoldKernels] = {}
         self._played: dict[Choice, FloatArray] = {}
         self._landmarks: dict[tuple[bool, int], tuple[Landmarks, FloatArray]] = {}
         self._simple: dict[Choice, list[Fit]] = {}
@@ -230,9 +231,9 @@ class HeldOutGame:
         self, choice: Choice, mapper: Mapper, tol: float, hiding: bool = False
     ) -> Iterator[tuple[LatentModel, int]]:
         """A model of all rows but those of a fold, for each fold that is judged."""
-        kernel = self.kernel(choice)
         one_kind = replace(choice, n_components=1)
         simple = self._simple.get(one_kind, [None] * self.n_judged)
+        kernel = self.kernel(choice, mapper)
 
         def fit(fold: int) -> Fit:
             others = self.folds != fold
@@ -272,71 +273,57 @@ class HeldOutGame:
                 model.condition(rows)
                 yield rows, self.observed[at], at
 
-    def kernel(self, choice: Choice) -> "_Kernel":
-        of_landmarks = (choice.standardize, choice.n_landmarks)
-        key = (*of_landmarks, choice.width)
+    def kernel(self, choice: Choice, mapper: Mapper = map) -> FoldKernels:
+        """The kernel of a choice, for each fold that is judged."""
+        parts = {name: getattr(choice, name) for name in ("width", "standardize", "n_landmarks")}
+        key = replace(choice, n_components=1) if choice.learn_distance else Choice(**parts)
         if key in self._kernels:
             self._kernels[key] = self._kernels.pop(key)  # the last one to be dropped
         else:
-            if of_landmarks not in self._landmarks:
-                rng = np.random.default_rng(self.landmark_seed)
-                landmarks = Landmarks.choose(self.X, choice.n_landmarks, choice.standardize, rng)
-                self._landmarks[of_landmarks] = (landmarks, landmarks.squared_distances(self.X))
-            landmarks, squared = self._landmarks[of_landmarks]
+            in_folds = [self.folds == fold for fold in range(self.n_judged)]
+            landmarks, squared = self._plain_landmarks(key)
+            distances = self._learned(key, mapper) if key.learn_distance else repeat((landmarks, squared))
+            kernel = FoldKernels.of(distances, key.width, in_folds)
             while len(self._kernels) >= MOST_KERNELS:
                 del self._kernels[next(iter(self._kernels))]
-            self._kernels[key] = _Kernel(landmarks.with_width(choice.width), squared, self.folds, self.n_judged)
+            self._kernels[key] = kernel
         return self._kernels[key]
 
+    def kernel_map(self, landmarks: Landmarks, choice: Choice, mapper: Mapper = map) -> KernelMap:
+        """The kernel around these landmarks; distances that are learned are learned from all rows that play."""
+        if choice.learn_distance:
+            plain, features = self.plain_features(choice)
+            parameters = replace(choice, n_components=1).parameters(self.shares.shape[1])
+            how: dict[str, Any] = {"row_weights": self.row_weights, "presence": self.presence, "mapper": mapper}
+            table = (features, self.shares, self.observed, parameters)
+            fitted = fit_latent_model(*table, max_iter=self.max_iter, tol=max(self.tol, GAME_TOL), **how)
+            weights = plain.whitening @ fitted.model.estimates.coef_of_labels
+            landmarks = landmarks.along(telling_directions(plain.landmarks, choice.width, weights, self.X))
+        self.forget()
+        return landmarks.with_width(choice.width)
 
-class _Kernel:
-    """The features of one kernel for all rows that play, and their principal components without a fold that is judged.
+    def plain_features(self, choice: Choice) -> tuple[KernelMap, FloatArray]:
+        """The kernel of plain distances, and its features of all rows that play."""
+        landmarks, squared = self._plain_landmarks(choice)
+        kernel_map = landmarks.with_width(choice.width)
+        return kernel_map, kernel_map.from_distances(squared)
 
-    Components serve every ridge: one that is small against it hardly moves, and is left out.
-    """
+    def _learned(self, choice: Choice, mapper: Mapper) -> Iterator[tuple[Landmarks, FloatArray]]:
+        """For each fold, landmarks whose distances are learned from the rows outside of it, and those to all rows."""
+        plain = replace(choice, learn_distance=False)
+        kernel, (landmarks, squared) = self.kernel(plain), self._plain_landmarks(plain)
+        rows = landmarks.scaled(self.X)
+        for model, fold in self._models(plain, mapper, max(self.tol, GAME_TOL)):
+            weights = kernel.weights(fold, model.estimates.coef_of_labels)
+            directions = telling_directions(landmarks, choice.width, weights, self.X[self.folds != fold])
+            learned = landmarks.along(directions)
+            yield learned, learned.with_those_along(squared * landmarks.typical, rows)
 
-    def __init__(self, kernel_map: KernelMap, squared: FloatArray, folds: IntArray, n_judged: int) -> None:
-        self.features = kernel_map.from_distances(squared)
-        self._parts = [_Components.without(self.features, folds == k) for k in range(n_judged)]
-
-    def fitted(self, fold: int, penalty: float) -> FloatArray:
-        """What is left out of the rows of the other folds, which is next to nothing, and their components."""
-        part = self._parts[fold]
-        return part.fitted[:, : 1 + part.n_kept(penalty)]
-
-    def held_out(self, fold: int, penalty: float) -> FloatArray:
-        """How far the rows of a fold are from all combinations of the other rows, and their components.
-
-        Such a row is predicted with less certainty: its leverage counts what is left out.
-        """
-        part = self._parts[fold]
-        n_kept = part.n_kept(penalty)
-        components = part.held_out[:, : 1 + n_kept].copy()
-        components[:, 0] = np.linalg.norm(part.held_out[:, 1 + n_kept :], axis=1)
-        return components
-
-    def regression(self, fold: int, penalty: float) -> PrincipalRidge:
-        """For the rows of the other folds."""
-        part = self._parts[fold]
-        variances = np.append(0.0, part.variances[: part.n_kept(penalty)])
-        return PrincipalRidge.of_variances(variances, len(part.fitted), penalty)
-
-
-class _Components(NamedTuple):
-    """Principal components of the rows that are not in a fold, behind a column of zeros; in single precision."""
-
-    fitted: FloatArray
-    held_out: FloatArray
-    variances: FloatArray
-
-    @classmethod
-    def without(cls, features: FloatArray, in_fold: BoolArray) -> "_Components":
-        components, variances = principal_components(features, ~in_fold)
-        padded = np.zeros((len(components), 1 + len(variances)), np.float32)
-        padded[:, 1:] = components
-        return cls(padded[~in_fold], padded[in_fold], variances)
-
-    def n_kept(self, penalty: float) -> int:
-        """How many components are not negligible beside the penalty."""
-        without = np.append(self.variances[::-1].cumsum()[::-1], 0)
-        return int((without > NEGLIGIBLE * penalty).sum())
+    def _plain_landmarks(self, choice: Choice) -> tuple[Landmarks, FloatArray]:
+        """Landmarks among the rows that play, and the squared distances of these rows to them."""
+        key = (choice.standardize, choice.n_landmarks)
+        if key not in self._landmarks:
+            rng = np.random.default_rng(self.landmark_seed)
+            landmarks = Landmarks.choose(self.X, choice.n_landmarks, choice.standardize, rng)
+            self._landmarks[key] = (landmarks, landmarks.squared_distances(self.X))
+        return self._landmarks[key]

@@ -5,7 +5,7 @@ landmarks (Nyström's approximation): inner products of these features approxima
 regression on them is kernel ridge regression, at a cost that is linear in the number of rows.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from scipy.linalg import cho_solve, solve_triangular
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from hidldl.arrays import BoolArray, FloatArray
+from hidldl.arrays import FloatArray
 from hidldl.parallel import row_blocks
 from hidldl.randomness import some_rows
 
@@ -34,6 +34,8 @@ class Landmarks:
     scaling: FloatArray
     rows: Any
     typical: float
+    directions: FloatArray | None = None
+    """Combinations of scaled features, in columns, whose distances are added to those of the features."""
 
     @classmethod
     def choose(cls, X: Any, n_landmarks: int, standardize: bool, rng: np.random.Generator) -> "Landmarks":
@@ -45,21 +47,44 @@ class Landmarks:
         """These rows, with the means and standard deviations of all rows."""
         varies = deviation > SMALLEST_FEATURE
         scaling = np.where(varies, 1 / np.where(varies, deviation, 1), 0) if standardize else _common(deviation)
-        rows = _scaled(rows, center, scaling)
-        squared = euclidean_distances(rows, squared=True)
-        others = squared[np.triu_indices(rows.shape[0], 1)]
+        return cls(center, scaling, _scaled(rows, center, scaling), 1.0)._in_typical_units()
+
+    def along(self, directions: FloatArray) -> "Landmarks":
+        """The same landmarks, where differences along these directions, if there are any, count too."""
+        return self if not directions.size else replace(self, directions=directions, typical=1.0)._in_typical_units()
+
+    def _in_typical_units(self) -> "Landmarks":
+        between = self.distances_between
+        others = between[np.triu_indices(len(between), 1)]
         positive = others[others > 0]
-        return cls(center, scaling, rows, float(np.median(positive)) if len(positive) else 0.0)
+        return replace(self, typical=float(np.median(positive)) if len(positive) else 0.0)
+
+    def scaled(self, X: Any) -> Any:
+        """Rows in the scale of the landmarks."""
+        return _scaled(X, self.center, self.scaling)
 
     def squared_distances(self, X: Any) -> FloatArray:
         """Squared distances between rows and landmarks, in units of the typical one."""
-        squared = np.asarray(euclidean_distances(_scaled(X, self.center, self.scaling), self.rows, squared=True))
+        return self.squared_distances_of(self.scaled(X))
+
+    def squared_distances_of(self, rows: Any) -> FloatArray:
+        """The same for rows that are scaled."""
+        squared = np.asarray(euclidean_distances(rows, self.rows, squared=True))
+        return self.with_those_along(squared, rows)
+
+    def with_those_along(self, squared: FloatArray, rows: Any) -> FloatArray:
+        """Squared distances of scaled rows with those along the directions, in units of the typical one."""
+        if self.directions is not None:
+            along = euclidean_distances(rows @ self.directions, self.rows @ self.directions, squared=True)
+            squared = squared + along
         return squared / (self.typical or 1.0)
 
     @property
     def distances_between(self) -> FloatArray:
         """Squared distances between landmarks, in the same units."""
-        return np.asarray(euclidean_distances(self.rows, squared=True)) / (self.typical or 1.0)
+        squared = self.squared_distances_of(self.rows)
+        np.fill_diagonal(squared, 0)
+        return squared
 
     def with_width(self, width: float) -> "KernelMap":
         """The features of the Gaussian kernel exp(-distance² / (width * typical))."""
@@ -85,8 +110,9 @@ class KernelMap:
     def check(self, n_features: int) -> None:
         """Refuse parts that do not fit together, as a damaged file may have."""
         landmarks = self.landmarks
-        shapes = (landmarks.rows.shape[1:], landmarks.center.shape, landmarks.scaling.shape)
-        if shapes != ((n_features,),) * 3 or self.whitening.shape[0] != landmarks.rows.shape[0] or self.width <= 0:
+        directions = np.empty((n_features, 0)) if landmarks.directions is None else landmarks.directions
+        shapes = (landmarks.rows.shape[1:], landmarks.center.shape, landmarks.scaling.shape, directions.shape[:-1])
+        if shapes != ((n_features,),) * 4 or self.whitening.shape[0] != landmarks.rows.shape[0] or self.width <= 0:
             raise ValueError("the parts of the kernel do not fit together.")
 
     def __call__(self, X: Any) -> FloatArray:
@@ -186,15 +212,6 @@ class PrincipalRidge(Ridge):
     def leverage(self, features: FloatArray) -> FloatArray:
         weights = (1 / self.factor.diagonal() ** 2).astype(features.dtype)
         return 1 / self.n_rows + (np.square(features) @ weights).astype(np.float64)
-
-
-def principal_components(features: FloatArray, rows: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """All rows in the principal components of some of them, the largest first, and the sums of squares over those."""
-    some = features[rows]
-    center = some.mean(axis=0)
-    some -= center
-    variances, directions = np.linalg.eigh(some.T @ some)
-    return (features - center) @ directions[:, ::-1], np.maximum(variances[::-1], 0)
 
 
 def _center_and_deviation(X: Any) -> tuple[FloatArray, FloatArray]:

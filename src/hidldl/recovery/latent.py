@@ -62,6 +62,11 @@ class Estimates:
     votes: Votes | None = None
 
     @property
+    def coef_of_labels(self) -> FloatArray:
+        """The regression's columns for the log-shares."""
+        return self.coef[:, : self.offsets.shape[1]]
+
+    @property
     def shares_of_kinds(self) -> FloatArray:
         """How common each kind is."""
         return _as_probabilities(self.intercept[None, self.offsets.shape[1] :])[0]

@@ -21,12 +21,15 @@ class Choice:
     ordered: bool = False
     n_components: int = 1
     n_landmarks: int = 500
+    learn_distance: bool = False
 
     def parameters(self, n_labels: int) -> Parameters:
         """The choice in the units of the model; ``prior_rows`` counts rows per label here."""
         return Parameters(self.nu, self.ridge, self.prior_rows * n_labels, self.ordered, self.n_components)
 
 
+ALONG_WITH_OTHERS = {"ordered", "n_landmarks", "learn_distance"}
+"""Parameters that are chosen only where others are: they refine a choice."""
 AXES: dict[str, tuple[float, ...]] = {
     "nu": (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0),
     "ridge": (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 10000.0),
@@ -45,6 +48,8 @@ MORE_LANDMARKS, WORTH_THE_TIME = 1000, 1.0
 """They take twice the time, so they must be better by so many standard errors."""
 LARGEST_RIDGE_FOR_MORE = 3.0
 """With a stronger one, means are so smooth that they need few landmarks."""
+LARGEST_RIDGE_TO_LEARN = 1.0
+"""With a stronger one, the features tell too little to learn distances from."""
 MOST_ROWS_FOR_MORE = 20_000
 """Beyond, the features of the kernel take too much memory and time."""
 
@@ -90,6 +95,8 @@ def search(
     best = search_shape(losses, axes, start, kernels)
     if n_labels >= MANY_LABELS and "ordered" not in settings:
         best = choose_order(losses, axes, best)
+    if "learn_distance" not in settings and best.ridge <= LARGEST_RIDGE_TO_LEARN:
+        best = choose_distance(losses, axes, best)
     can_need_more = MORE_LANDMARKS <= n_rows <= MOST_ROWS_FOR_MORE and best.ridge <= LARGEST_RIDGE_FOR_MORE
     if "n_landmarks" not in settings and can_need_more:
         more = replace(best, n_landmarks=MORE_LANDMARKS)
@@ -161,6 +168,20 @@ def choose_order(losses: Losses, axes: Axes, best: Choice) -> Choice:
     start = replace(best, ordered=True, prior_rows=STRONG_PRIORS[0] if prior else best.prior_rows)
     other = _walk(losses, prior, start)
     return other if _is_proven(losses, other, best) else best
+
+
+def choose_distance(losses: Losses, axes: Axes, best: Choice) -> Choice:
+    """Learned distances, unless they are clearly worse.
+
+    No proof is asked for: in the game they are learned from fewer rows, which makes them worse than they will be. They
+    need a stronger ridge, since they bring rows together that are alike.
+    """
+    shape = {name: values for name, values in axes.items() if name == "ridge"}
+    learned = replace(best, learn_distance=True)
+    ridges = [ridge for ridge in shape.get("ridge", ()) if ridge > best.ridge][:1]
+    trials = [learned, *(replace(learned, ridge=ridge) for ridge in ridges)]
+    learned = _walk(losses, shape, min(trials, key=lambda choice: float(losses(choice).mean())))
+    return best if clearly_better(losses(best), losses(learned), UPHILL) else learned
 
 
 def choose_kinds(losses: Losses, best: Choice, numbers: Sequence[int]) -> Choice:

@@ -125,7 +125,8 @@ class ZeroGame:
         return self._losses[candidate]
 
     def _play(self, candidate: ZeroChoice, fold: int) -> FloatArray:
-        game, kernel = self.game, self.game.kernel(candidate.choice)
+        # Directions are learned from labels, and here nobody knows yet which are hidden.
+        game, kernel = self.game, self.game.kernel(replace(candidate.choice, learn_distance=False))
         others, here = game.folds != fold, np.flatnonzero(game.folds == fold)
         fit = candidate.fit(
             kernel.fitted(fold, candidate.choice.ridge),
@@ -164,8 +165,8 @@ class ZeroGame:
 
     def apply(self, chosen: ZeroChoice) -> None:
         """Let the game of shares take zeros as this choice does."""
-        game, kernel = self.game, self.game.kernel(chosen.choice)
-        table = (kernel.features, game.shares, game.observed, self.unknown, self.known_rates)
+        game, (_, features) = self.game, self.game.plain_features(chosen.choice)
+        table = (features, game.shares, game.observed, self.unknown, self.known_rates)
         fit = chosen.fit(*table, max_iter=game.max_iter, tol=game.tol, row_weights=game.row_weights, mapper=self.mapper)
         game.presence, game.row_weights = fit.rows.presence, fit.rows.nu / chosen.choice.nu
 
