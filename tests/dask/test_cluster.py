@@ -38,7 +38,15 @@ def in_parts(*arrays, rows=(100, 250, 250)):
 
 
 @pytest.mark.parametrize("rows", [(600,), (1, 99, 250, 250)])
-@pytest.mark.parametrize("model", [MeanFill(), BayesHidLDL(**BAYES), BayesHidLDL(**{**BAYES, "n_components": 2})])
+@pytest.mark.parametrize(
+    "model",
+    [
+        MeanFill(),
+        BayesHidLDL(**BAYES),
+        BayesHidLDL(**{**BAYES, "n_components": 2}),
+        BayesHidLDL(**BAYES, learn_distance=True),
+    ],
+)
 def test_a_fit_in_partitions_is_the_fit_in_memory(table, model, rows):
     X, D_obs, _ = table
     model.fit(X, D_obs)

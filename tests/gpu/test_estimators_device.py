@@ -9,6 +9,7 @@ from hidldl import BayesHidLDL, HidLDL
 GIVEN = {"nu": 50.0, "ridge": 1.0, "width": 1.0, "standardize": True, "prior_rows": 5.0, "ordered": False}
 GIVEN |= {"n_components": 1, "n_landmarks": 30, "hiding": "uniform", "max_iter": 10, "random_state": 0}
 MODELS = [HidLDL(4.0), HidLDL(4.0, sigma="auto", constraint=False), BayesHidLDL(**GIVEN)]
+MODELS += [BayesHidLDL(**GIVEN, learn_distance=True)]
 PRECISIONS = [(np.float64, 1e-8), (np.float32, 1e-4)]
 
 
