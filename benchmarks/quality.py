@@ -2,6 +2,7 @@
 
     HIDLDL_DATA=folder python benchmarks/quality.py [--jobs 2] [--store FILE] [--write docs/results] [DATASET ...]
     HIDLDL_DATA=folder python benchmarks/quality.py --tables bayes_oracle_50.md bayes_meanfill_50.md
+    HIDLDL_DATA=folder python benchmarks/quality.py --figures A1 A2
 
 Five masks for each dataset and rate, the same for every method, so a number that two tables show is the same in both.
 "Oracle" is Algorithm 1 with the alpha, of 2^-10 ... 2^10, whose rows are nearest to the ground truth, as in the paper.
@@ -254,7 +255,13 @@ def write_paper(store: Store, folder: Path, datasets: tuple[str, ...]) -> None:
             write_markdown(folder / f"table-{number}.md", "\n\n".join(map(section, parts)))
         else:
             print(f"Table {number} lacks masks and is not written.", file=sys.stderr)
-    for number in ALL_FIGURES:
+    write_figures(ALL_FIGURES, store, folder, datasets)
+
+
+def write_figures(numbers: Sequence[str], store: Store, folder: Path, datasets: tuple[str, ...]) -> None:
+    """The paper's figures of these numbers, if they lack no masks."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in numbers:
         needed = FIGURES[number].experiments(REPETITIONS, datasets) if number in FIGURES else ()
         if all(_is_whole(part, store) for part in needed):
             figure = draw(number, store, REPETITIONS, datasets)
@@ -277,21 +284,25 @@ def main() -> None:
     parser.add_argument("--store", type=Path, default=Path("quality.sqlite"), help="where results are kept")
     parser.add_argument("--render", action="store_true", help="run nothing, write the tables that are whole")
     parser.add_argument("--write", type=Path, help="also write the tables into this folder")
-    parser.add_argument("--tables", nargs="+", choices=list(all_tables()), help="run and write only these tables")
+    parser.add_argument("--tables", nargs="+", default=[], choices=list(all_tables()), help="run and write only these")
+    parser.add_argument("--figures", nargs="+", default=[], choices=list(FIGURES), help="run and write only these")
     arguments = parser.parse_args()
     store, datasets = Store(arguments.store), tuple(arguments.datasets)
-    names = arguments.tables or list(all_tables())
-    if arguments.tables and not arguments.render:
+    is_part = bool(arguments.tables or arguments.figures)
+    if is_part and not arguments.render:
         with shown() as progress:
-            parts = [all_tables()[name].experiment(datasets) for name in names]
+            parts = [all_tables()[name].experiment(datasets) for name in arguments.tables]
+            parts += needed_experiments((), arguments.figures, REPETITIONS, datasets)
             run(parts, store, n_jobs=arguments.jobs, progress=progress)
     elif not arguments.render:
         run_all(store, datasets, arguments.jobs)
-    for name, text in tables(store, datasets, names):
+    for name, text in tables(store, datasets, arguments.tables if is_part else list(all_tables())):
         print(f"{name}\n\n{text}\n")
         if arguments.write:
             write_markdown(arguments.write / name, text)
-    if arguments.write and not arguments.tables:
+    if arguments.write and is_part:
+        write_figures(arguments.figures, store, arguments.write / "paper", datasets)
+    elif arguments.write:
         write_paper(store, arguments.write / "paper", datasets)
     print(provenance(), file=sys.stderr)
 
