@@ -5,7 +5,7 @@ import pytest
 from scipy.special import softmax
 
 from hidldl import hide_labels, make_distributions
-from hidldl.recovery.heldout import MOST_KERNELS, HeldOutGame
+from hidldl.recovery.heldout import MOST_KERNELS, SPREADS, HeldOutGame, spread_that_holds
 from hidldl.recovery.kernelmean import Ridge
 from hidldl.recovery.posterior import Draws, weighted_shares
 from hidldl.recovery.search import AXES, LEARNS_NOTHING, STRONG_PRIORS, VERY_MANY_LABELS, Choice, search, search_shape
@@ -359,3 +359,15 @@ def test_rows_that_are_held_out_have_the_leverage_of_new_rows(game, ridge):
     principal = kernel.regression(fold, ridge)
     for at, components in ((others, kernel.fitted(fold, ridge)), (~others, kernel.held_out(fold, ridge))):
         assert np.allclose(principal.leverage(components), plain.leverage(features[at]), rtol=0.01, atol=0.02)
+
+
+def test_the_spread_is_the_smallest_that_holds_the_level():
+    assert spread_that_holds(lambda spread: spread / (spread + 0.2)) == pytest.approx(1.8, rel=0.06)
+    assert spread_that_holds(lambda spread: 1.0) == pytest.approx(SPREADS[0], rel=0.06)
+    assert spread_that_holds(lambda spread: 0.5 * spread / (spread + 1)) == pytest.approx(SPREADS[1], rel=0.06)
+
+
+@pytest.mark.parametrize("peak", [0.89, 0.93])
+def test_a_spread_that_is_too_wide_is_not_taken_for_one_that_is_too_narrow(peak):
+    spread = spread_that_holds(lambda spread: peak - 0.1 * np.log(spread / 1.3) ** 2)
+    assert 0.6 < spread < 1.7

@@ -5,7 +5,7 @@ its observed labels. The recovered row, over the labels that had been observed, 
 models are fitted to rows that are as informative as the user's, and judged on rows that are new to them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from itertools import repeat
@@ -212,12 +212,8 @@ class HeldOutGame:
 
             return float(np.concatenate(list(mapper(inside, range(len(posteriors))))).mean())
 
-        low, high = SPREADS
-        while high / low > SPREAD_PRECISION:
-            middle = np.sqrt(low * high)
-            low, high = (low, middle) if coverage(middle) >= LEVEL else (middle, high)
         least = LEAST_SPREAD_BY_SHARES if odds is not None else LEAST_SPREAD_OF_VOTES if self.votes is not None else 0
-        return max(float(np.sqrt(low * high)), least)
+        return max(spread_that_holds(coverage), least)
 
     def selection(self, chosen: Choice, rng: np.random.Generator) -> Selection:
         """All choices that were played, as a report."""
@@ -327,3 +323,18 @@ class HeldOutGame:
             landmarks = Landmarks.choose(self.X, choice.n_landmarks, choice.standardize, rng)
             self._landmarks[key] = (landmarks, landmarks.squared_distances(self.X))
         return self._landmarks[key]
+
+
+def spread_that_holds(coverage: Callable[[float], float]) -> float:
+    """The smallest spread with which intervals hold ``LEVEL``, or where they hold most.
+
+    Where draws have weights, few of them count if they spread far, and wider intervals hold less again.
+    """
+    (low, high), held = SPREADS, 0.0
+    while high / low > SPREAD_PRECISION:
+        middle = float(np.sqrt(low * high))
+        if held <= (holds := coverage(middle)) < LEVEL:
+            low, held = middle, holds
+        else:
+            high = middle
+    return float(np.sqrt(low * high))
