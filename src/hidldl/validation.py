@@ -23,6 +23,8 @@ from hidldl.refusals import (
 
 Auto: TypeAlias = Literal["auto"]
 AUTO: Auto = "auto"
+MOST_LEARNABLE = 10_000
+"""Of more features, directions take too much memory."""
 """The value of a parameter that is chosen without ground truth."""
 
 FLOAT_TYPES = [np.float64, np.float32]
@@ -261,6 +263,16 @@ def check_hidden_rate(hidden_rate: Any, n_labels: int) -> FloatArray | None:
     if rates.ndim and len(rates) != n_labels:
         raise ValueError(f"hidden_rate has {len(rates)} rates but D_obs has {n_labels} labels; give one for each.")
     return np.broadcast_to(rates.astype(np.float64), n_labels)
+
+
+def check_learn_distance(learn_distance: Any, X: Any) -> bool:
+    """Whether distances between these rows can be learned; an error if that is asked of too many features."""
+    n_features = X.shape[1]
+    if learn_distance is True and n_features > MOST_LEARNABLE:
+        raise ValueError(
+            f'learn_distance=True needs at most {MOST_LEARNABLE:,} features, X has {n_features:,}; leave it at "auto".'
+        )
+    return 1 < n_features <= MOST_LEARNABLE
 
 
 def check_verbose(value: Any) -> None:

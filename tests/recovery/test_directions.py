@@ -4,8 +4,9 @@ from scipy import sparse
 from scipy.special import softmax
 
 from hidldl import BayesHidLDL, hide_labels, load_model, save_model, score
-from hidldl.recovery.directions import MOST_FEATURES, _gradients, telling_directions
+from hidldl.recovery.directions import _gradients, telling_directions
 from hidldl.recovery.kernelmean import Landmarks
+from hidldl.validation import MOST_LEARNABLE
 
 GIVEN = {"nu": 1000.0, "ridge": 1.0, "width": 1.0, "standardize": True, "prior_rows": 1.0, "n_components": 1}
 LEARNS = {**GIVEN, "n_landmarks": 200, "learn_distance": True, "hiding": "uniform", "random_state": 0}
@@ -130,7 +131,7 @@ def test_sparse_features_have_the_same_directions(table):
 
 def test_too_many_features_are_refused_if_distances_are_to_be_learned(table):
     _, _, D_obs, observed = table
-    X = sparse.csr_array((np.ones(300), (np.arange(300), np.arange(300))), shape=(300, MOST_FEATURES + 1))
+    X = sparse.csr_array((np.ones(300), (np.arange(300), np.arange(300))), shape=(300, MOST_LEARNABLE + 1))
     with pytest.raises(ValueError, match="learn_distance=True needs at most 10,000 features, X has 10,001"):
         BayesHidLDL(**LEARNS).fit(X, D_obs, observed)
     model = BayesHidLDL(**{**LEARNS, "learn_distance": "auto"}).fit(X, D_obs, observed)

@@ -17,7 +17,6 @@ from hidldl.parallel import Mapper, threads
 from hidldl.progress import Verbose, shown
 from hidldl.randomness import RandomState, random_generator, some_rows
 from hidldl.recovery.acts import ACTS
-from hidldl.recovery.directions import can_learn_distance
 from hidldl.recovery.fitting import Fit, fit_latent_model
 from hidldl.recovery.fittinghiding import fit_hiding
 from hidldl.recovery.fittingvotes import fit_votes
@@ -34,6 +33,7 @@ from hidldl.validation import (
     check_choice,
     check_flag,
     check_hidden_rate,
+    check_learn_distance,
     check_number,
     check_verbose,
     check_workers,
@@ -375,7 +375,7 @@ class BayesHidLDL(PosteriorRecoverer):
             rng=rng,
         )
         given = {name: getattr(self, name) for name in asdict(Choice()) if getattr(self, name) != AUTO}
-        given |= {} if can_learn_distance(X, self.learn_distance) else {"learn_distance": False}
+        given |= {} if check_learn_distance(self.learn_distance, X) else {"learn_distance": False}
         settings = {name: type(getattr(Choice(), name))(value) for name, value in given.items()}
         self._choice, self.selection_, self._spread = Choice(**settings), None, None
         zero_choice = None if unknown is None else ZeroChoice.all_hidden(self._choice, shares)

@@ -16,25 +16,13 @@ from hidldl.arrays import FloatArray
 from hidldl.recovery.kernelmean import Landmarks
 
 FEWEST_ROWS, MOST_ROWS, MOST_NUMBERS = 50, 1500, 2**20
-"""Rows at which gradients are taken, and fewer if the gradients would have more numbers than this."""
+"""Rows at which gradients are taken: as many as keep the gradients' numbers below the last."""
 MOST_OUTPUTS = 16
 """Principal components of the labels that have gradients."""
-MOST_FEATURES = 10_000
-"""With more, directions take too much memory."""
 SMALLEST = 1e-3
 """Directions along which the function changes less than this, squared and beside the first, are left out."""
 PART_LEARNED = 3.0
 """How much the squared distances along the directions count beside the plain ones, which count 1."""
-
-
-def can_learn_distance(X: Any, is_asked: Any) -> bool:
-    """Whether features can have directions to learn; an error if that is asked of too many."""
-    n_features = X.shape[1]
-    if is_asked is True and n_features > MOST_FEATURES:
-        raise ValueError(
-            f'learn_distance=True needs at most {MOST_FEATURES:,} features, X has {n_features:,}; leave it at "auto".'
-        )
-    return 1 < n_features <= MOST_FEATURES
 
 
 def telling_directions(landmarks: Landmarks, width: float, weights: FloatArray, X: FloatArray) -> FloatArray:
