@@ -17,7 +17,7 @@ ROWS -= ROWS.mean()
 
 def losses_from(surface, n_rows=400):
     """Losses of rows whose mean is about what the surface says, with differences that are clear."""
-    return lambda choice: surface(choice) + 0.01 * ROWS[:n_rows] * hash(choice) / 2**63
+    return lambda choice: surface(choice) + 0.01 * np.resize(ROWS, n_rows) * hash(choice) / 2**63
 
 
 def distance(choice, **target):
@@ -71,6 +71,25 @@ def test_given_parameters_are_no_axis():
     axes = {name: values for name, values in AXES.items() if name != "nu"}
     choice = search_shape(losses_from(lambda c: distance(c, ridge=1.0, nu=4.0)), axes, Choice(nu=300.0), (True,))
     assert (choice.nu, choice.ridge) == (300.0, 1.0)
+
+
+@pytest.mark.parametrize(("n_playing", "found"), [(800, (65536.0, 16)), (400, (16.0, 4))])
+def test_many_kinds_of_exact_shares_are_found_behind_coarse_ones(n_playing, found):
+    def surface(choice):
+        if choice.nu == 16.0:
+            return float(abs(choice.n_components - 4))
+        return -1 - choice.n_components / 16 if choice.nu == 65536.0 and choice.n_components >= 8 else 9.0
+
+    losses = losses_from(surface, n_rows=n_playing)
+    choice = search(losses, losses, Choice(nu=16.0), {"standardize", "learn_distance"}, n_playing, 5)
+    assert (choice.nu, choice.n_components) == found
+
+
+def test_coarse_shares_stay_where_exact_ones_with_many_kinds_are_no_better():
+    losses = losses_from(lambda c: distance(c, nu=16.0) + abs(c.n_components - 1), n_rows=800)
+    assert search(losses, losses, Choice(nu=16.0), {"standardize", "learn_distance"}, 800, 5).nu == 16.0
+    given = {"nu", "standardize", "learn_distance"}
+    assert search(losses, losses, Choice(nu=4.0), given, 800, 5).nu == 4.0
 
 
 def test_the_number_of_kinds_with_the_lowest_loss_is_chosen():

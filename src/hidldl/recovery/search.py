@@ -59,6 +59,8 @@ KINDS = (2, 4, 8)
 WORTH_A_TRIAL, WORTH_MORE_TRIALS = 0.02, 0.1
 """With very many labels, candidates take long: the part by which the loss must fall for one to be chosen, and for more
 kinds to be tried."""
+KINDS_OF_EXACT, EXACT_SHARES, LARGEST_COARSE = (8, 16), 65536.0, 64.0
+"""Where shares are taken as coarse, up to this nu, exact ones are tried again with so many kinds."""
 ROWS_PER_KIND = 40
 """Fewest rows that play for each kind."""
 SEVERAL_LABELS = 12
@@ -103,8 +105,12 @@ def search(
         best = more if clearly_better(losses(more), losses(best), WORTH_THE_TIME) else best
     if "n_components" in settings:
         return best
-    most = min(len(losses(best)) // ROWS_PER_KIND, KINDS[-1 if n_labels < SEVERAL_LABELS else -2])
-    return choose_kinds(distances, best, [number for number in KINDS if number <= most])
+    n_playing = len(losses(best))
+    most = min(n_playing // ROWS_PER_KIND, KINDS[-1 if n_labels < SEVERAL_LABELS else -2])
+    best = choose_kinds(distances, best, [number for number in KINDS if number <= most])
+    if "nu" in axes and n_labels < SEVERAL_LABELS and n_playing >= ROWS_PER_KIND * KINDS_OF_EXACT[-1]:
+        best = choose_exact(distances, best)
+    return best
 
 
 def search_many(losses: Losses, axes: Axes, start: Choice, settings: Collection[str]) -> Choice:
@@ -196,6 +202,22 @@ def choose_kinds(losses: Losses, best: Choice, numbers: Sequence[int]) -> Choice
             break
         chosen = min(chosen, replace(best, n_components=number), key=lambda choice: float(losses(choice).mean()))
     return chosen
+
+
+def choose_exact(losses: Losses, best: Choice) -> Choice:
+    """Exact shares and many kinds of rows, if that is clearly better than coarse shares.
+
+    Rows that have some labels and hardly anything of all others are of as many kinds as there are such sets of labels.
+    With few kinds, only coarse shares make room for them.
+    """
+    if best.nu > LARGEST_COARSE:
+        return best
+    exact = replace(best, nu=EXACT_SHARES, n_components=KINDS_OF_EXACT[0])
+    if clearly_better(losses(best), losses(exact), UPHILL):
+        return best
+    more = replace(exact, n_components=KINDS_OF_EXACT[1])
+    exact = min(exact, more, key=lambda choice: float(losses(choice).mean()))
+    return exact if clearly_better(losses(exact), losses(best), UPHILL) else best
 
 
 def _is_proven(losses: Losses, choice: Choice, simple: Choice) -> bool:
