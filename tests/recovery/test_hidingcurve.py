@@ -245,3 +245,13 @@ def test_exact_zeros_are_overlooked_too():
     assert found.hiding_slope_ > 0.5
     biases = [abs((model.hidden_mass_ - truth).mean()) for model in (alike, found)]
     assert biases[1] < biases[0] / 2
+
+
+def test_intervals_are_wider_where_the_curve_is_steeper():
+    flat = HidingCurve.flat(np.array([[True, False], [True, True]]), zeros=False)
+    assert flat.least_spread == 1
+    assert replace(flat, steepness=2.0).least_spread > replace(flat, steepness=1.0).least_spread > 1
+    X, D = simulated(200)
+    D_obs, observed = hide_labels(D, 0.5, random_state=1, mechanism="degree", slope=2)
+    model = BayesHidLDL(**{**GIVEN, "n_components": 1}, random_state=0, hiding="degree").fit(X, D_obs, observed)
+    assert model.spread_ >= model._model.estimates.curve.least_spread > 1

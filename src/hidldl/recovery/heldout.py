@@ -61,8 +61,6 @@ PLAY_WEIGHTS = (0.5, 2.0)
 LEVEL = 0.9
 SPREADS = (0.05, 20.0)
 SPREAD_PRECISION = 1.05
-LEAST_SPREAD_BY_SHARES = 1.05
-"""Where shares decide what is hidden, labels that can be hidden again are those that were easy to see."""
 LEAST_SPREAD_OF_VOTES = 0.5
 """Intervals of a few votes hold more than their level in any case; no spread of what is expected changes that."""
 N_CALIBRATION_DRAWS = 400
@@ -212,7 +210,7 @@ class HeldOutGame:
 
             return float(np.concatenate(list(mapper(inside, range(len(posteriors))))).mean())
 
-        least = LEAST_SPREAD_BY_SHARES if odds is not None else LEAST_SPREAD_OF_VOTES if self.votes is not None else 0
+        least = LEAST_SPREAD_OF_VOTES if self.votes is not None else 0
         return max(spread_that_holds(coverage), least)
 
     def selection(self, chosen: Choice, rng: np.random.Generator) -> Selection:

@@ -19,6 +19,9 @@ LARGEST_LOGIT = 30.0
 LARGEST_SLOPE = 50.0
 LONGEST_STEP = 2.0
 RATE_ROUNDS = 200
+WIDER_BY_STEEPNESS = 0.15
+"""Labels that can be hidden again to calibrate intervals are those that were easy to see, the more so the steeper the
+curve is: intervals are at least so much wider than the posterior, per unit of steepness."""
 INFORMATIVE = 0.5
 """Least share of the annotated rows that must have two labels or more."""
 
@@ -70,6 +73,11 @@ class HidingCurve:
         # Rows of which nothing is handed in are not in the table.
         p = brentq(lambda p: p / -np.expm1(m * np.log1p(-p)) - mean, 1e-12, 1 - 1e-12)
         return cls(float(logit(p)), 0.0, zeros)
+
+    @property
+    def least_spread(self) -> float:
+        """How far draws must spread at least, whatever labels that were hidden again say."""
+        return 1 + WIDER_BY_STEEPNESS * abs(self.steepness)
 
     def odds_of_hiding(self, shares: FloatArray) -> FloatArray:
         """P(hidden) / P(handed in) of labels with these shares."""

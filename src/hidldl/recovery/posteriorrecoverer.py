@@ -108,7 +108,8 @@ class PosteriorRecoverer(Recoverer):
             with threads(self.n_jobs) as mapper:
                 curve = self._curve
                 odds = None if curve is None else curve.odds_of_hiding(np.asarray(self.distributions_, float))
-                self._spread = self._game.calibrate(self._choice, self._seed, mapper, odds)
+                spread = self._game.calibrate(self._choice, self._seed, mapper, odds)
+            self._spread = spread if curve is None else max(spread, curve.least_spread)
             self._game.forget()
         return self._spread
 
