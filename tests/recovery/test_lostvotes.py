@@ -126,6 +126,9 @@ class TestChances:
         assert Votes(10).are_predicted(good, shares)
         assert not Votes(10).are_predicted(good[rng.permutation(300)], shares)
         assert not Votes(10).are_predicted(good[:20], shares[:20])
+        too_few = good / 3.0 ** np.arange(10)
+        assert Votes(10).are_predicted(too_few, shares)
+        assert not Votes(10).are_predicted(too_few[rng.permutation(300)], shares)
 
     def test_some_rows_may_only_seem_to_have_votes(self):
         rng = np.random.default_rng(0)
@@ -238,6 +241,23 @@ class TestTableWithMask:
         assert without._model.estimates.votes is None
         errors = [score(D, model.distributions_)["chebyshev"] for model in (aware, without)]
         assert errors[0] < 0.9 * errors[1]
+
+    def test_votes_and_masks_tell_together_what_hidden_labels_hold(self, table):
+        X, D, *_ = table
+        D_obs, observed = hide_labels(D, 0.5, random_state=0, mechanism="top-k")
+        uneven = np.where(np.arange(len(X)) < 10, 1.01, 1)  # votes that are given are not counted
+        counted, by_mask = (
+            BayesHidLDL(random_state=0, hiding="degree", **KNOWN).fit(X, D_obs, observed=observed, votes=given)
+            for given in (None, uneven)
+        )
+        assert counted.hiding_slope_ > 0.5
+        assert counted._model.estimates.votes is not None
+        assert by_mask._model.estimates.votes is None
+        errors = [score(D, model.distributions_)["chebyshev"] for model in (counted, by_mask)]
+        assert errors[0] < 0.9 * errors[1]
+        is_sure = (possible_votes(D_obs, 10).sum(axis=1) == 1) & ~observed.all(axis=1)
+        lost = 1 - (possible_votes(D_obs, 10)[is_sure].argmax(axis=1) + 1) / 10
+        assert counted.hidden_mass_[is_sure] == pytest.approx(lost, abs=1e-9)
 
     @pytest.mark.usefixtures("full_calibration")
     def test_intervals_hold_shares_that_are_rounded(self, table, aware):

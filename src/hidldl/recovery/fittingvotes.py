@@ -10,11 +10,8 @@ from hidldl.recovery.posterior import predicted_votes
 
 
 def fit_votes(fit: Fit, votes: Votes | None) -> Fit:
-    """The fit in which every complete row has these votes, if it predicts how many of them rows have left.
-
-    A curve of hiding weighs draws in its own way; then votes are not counted.
-    """
-    if votes is None or fit.model.estimates.curve is not None:
+    """The fit in which every complete row has these votes, if it predicts in which rows many of them are left."""
+    if votes is None:
         return fit
     at = np.arange(len(fit.rows))[every_so_many(len(fit.rows))]
     rows = fit.rows.chosen(at, fit.rows.shares[at], fit.rows.observed[at])

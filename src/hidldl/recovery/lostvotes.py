@@ -27,6 +27,7 @@ DOUBT = 0.03
 """How likely a row looks like shares of votes by chance, if none were."""
 SPLIT = 0.5
 """The part of the votes that count as independent where some are split: people who split votes likely have several."""
+FACTOR_ROUNDS = 20
 LEAST_CHANCE = 1e-12
 """Draws of rows that fit no number of votes keep this weight, so that every row has some."""
 
@@ -70,20 +71,26 @@ class Votes:
         return np.maximum(possible_votes(shares, self.number), self.doubt)
 
     def are_predicted(self, predicted: FloatArray, shares: FloatArray) -> bool:
-        """Whether a model predicts, (rows, number), how many votes are left, where that is sure.
+        """Whether a model predicts, (rows, number), in which rows many votes are left, where that is sure.
 
-        If rows simply had different numbers of votes, how often each number occurs would tell more than the model.
+        If rows simply had different numbers of votes, how often each number occurs would tell as much as the model.
+        A model that expects too many or too few of them in all rows may still tell rows apart, so each number gets a
+        factor with which it is expected as often as it occurs.
         """
         possible = possible_votes(shares, self.number)
         is_sure = possible.sum(axis=1) == 1
         if is_sure.sum() < FEWEST_ROWS:
             return False
-        left, predicted = possible[is_sure].argmax(axis=1), predicted[is_sure]
-        can_be_sure, at = np.unique(left), np.arange(len(left))
-        among_sure = predicted[at, left] / np.maximum(predicted[:, can_be_sure].sum(axis=1), LEAST_CHANCE)
+        numbers, left = np.unique(possible[is_sure].argmax(axis=1), return_inverse=True)
         frequency = np.bincount(left) / len(left)
+        expected, factors = predicted[is_sure][:, numbers], np.ones(len(numbers))
+        for _ in range(FACTOR_ROUNDS):
+            among_sure = factors * expected
+            among_sure /= np.maximum(among_sure.sum(axis=1, keepdims=True), LEAST_CHANCE)
+            factors *= frequency / np.maximum(among_sure.mean(axis=0), LEAST_CHANCE)
         least = max(self.doubt / self.number, LEAST_CHANCE)
-        return bool(np.log(np.maximum(among_sure, least)).mean() > np.log(frequency[left]).mean())
+        by_model = np.maximum(among_sure[np.arange(len(left)), left], least)
+        return bool(np.log(by_model).mean() > np.log(frequency[left]).mean())
 
 
 def are_votes(shares: FloatArray) -> bool:

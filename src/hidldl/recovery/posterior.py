@@ -119,9 +119,9 @@ def predicted_votes(model: LatentModel, rows: Rows, n_votes: int) -> FloatArray:
     draws = Draws.shared(np.random.default_rng(MEAN_SEED), VOTE_DRAWS, rows.shares.shape[1])
     predicted = np.empty((len(rows), n_votes))
     for block in draw_blocks(len(rows), *draws.shape):
-        part = rows.part(block)
-        D, weights = model.draw(part, draws.normals, draws.noise)
-        predicted[block] = _average(chances_of_votes(D, part.observed, n_votes), weights)
+        rng = np.random.default_rng([MEAN_SEED, block.start])
+        D, weights = weighted_shares(model, rows, block, draws, True if model.needs_zeros else None, rng)
+        predicted[block] = _average(chances_of_votes(D, rows.observed[block], n_votes), weights)
     return predicted
 
 
@@ -153,7 +153,11 @@ def _weighted_shares(
     if votes is not None:
         chances = chances_of_votes(D, part.observed, votes.number) * votes.weights(part.shares)[:, :, None]
         weights = weights * np.maximum(chances.sum(axis=1), LEAST_CHANCE)
-        return shares_of_votes(D, part.shares, part.observed, chances, None if zeros is None else rng), weights
+        D = shares_of_votes(D, part.shares, part.observed, chances, None if zeros is None else rng)
+        if curve is not None:
+            by_mask = curve.weigh(weights, D, part.shares, part.observed)
+            weights = by_mask.weights * np.exp(by_mask.evidence)[:, None]
+        return D, weights
     if curve is not None and not curve.zeros:
         # Weights are those of the posterior as it is, or a wide spread would be weighed away.
         base = D if spread == 1 else model.draw(part, draws.normals, draws.noise)[0]
@@ -173,10 +177,12 @@ def mean_rows(model: LatentModel, rows: Rows, draws: Draws, mapper: Mapper = map
     def average(block: slice) -> None:
         rng = np.random.default_rng([MEAN_SEED, block.start])
         mean = _average(*weighted_shares(model, rows, block, draws, True if model.needs_zeros else None, rng))
+        hidden = np.where(rows.observed[block], 0, mean)
         if model.needs_zeros:
             # A share that no draw has is less than one count among them all, but not 0.
-            mean = np.maximum(mean, 0.1 / (draws.shape[1] * rows.nu[block, None]))
-        out[block] = complete(np.where(rows.observed[block], 0, mean), rows.shares[block])
+            likely = np.where(rows.observed[block], 0, np.maximum(mean, 0.1 / (draws.shape[1] * rows.nu[block, None])))
+            hidden = likely if model.estimates.votes is None else _with_mass_of(hidden, likely)
+        out[block] = complete(hidden, rows.shares[block])
 
     for_each(mapper, average, draw_blocks(len(out), *draws.shape))
     return out
@@ -314,6 +320,12 @@ def complete(hidden: FloatArray, shares: FloatArray) -> FloatArray:
 def draw_blocks(n_rows: int, n_labels: int, n_draws: int) -> list[slice]:
     """Blocks of rows whose draws fit into a few megabytes."""
     return row_blocks(n_rows, max(1, BLOCK_ENTRIES // (n_labels * n_draws)))
+
+
+def _with_mass_of(hidden: FloatArray, other: FloatArray) -> FloatArray:
+    """The other hidden shares, with the mass that these have: where all votes are there, labels hold none."""
+    mass, total = hidden.sum(axis=1, keepdims=True), other.sum(axis=1, keepdims=True)
+    return np.asarray(other * (mass / np.where(total > 0, total, 1)))
 
 
 def _average(values: FloatArray, weights: FloatArray) -> FloatArray:
