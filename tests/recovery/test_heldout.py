@@ -7,6 +7,7 @@ from scipy.special import softmax
 from hidldl import hide_labels, make_distributions
 from hidldl.recovery.heldout import MOST_KERNELS, SPREADS, HeldOutGame, spread_that_holds
 from hidldl.recovery.kernelmean import Ridge
+from hidldl.recovery.lostvotes import Votes
 from hidldl.recovery.posterior import Draws, weighted_shares
 from hidldl.recovery.search import AXES, LEARNS_NOTHING, STRONG_PRIORS, VERY_MANY_LABELS, Choice, search, search_shape
 from hidldl.selection import renormalised
@@ -48,6 +49,14 @@ def test_coarse_shares_are_found_behind_a_hill():
     valleys = {1024.0: 1.0, 256.0: 2.0, 64.0: 3.0, 16.0: 0.0}
     losses = losses_from(lambda c: valleys.get(c.nu, 4.0))
     assert search(losses, losses, Choice(), {"n_components"}, 400, 5).nu == 16.0
+
+
+@pytest.mark.parametrize(("n_votes", "most"), [(2, 4.0), (10, 16.0), (30, 64.0), (None, 65536.0)])
+def test_shares_are_not_more_exact_than_their_votes(n_votes, most):
+    losses = losses_from(lambda c: distance(c, nu=65536.0), n_rows=800)
+    votes = None if n_votes is None else Votes(n_votes)
+    choice = search(losses, losses, Choice(), {"standardize", "learn_distance"}, 800, 5, votes=votes)
+    assert choice.nu == most
 
 
 def test_features_as_they_are_get_a_walk_of_their_own():

@@ -365,15 +365,8 @@ class BayesHidLDL(PosteriorRecoverer):
         mapper: Mapper,
     ) -> ZeroChoice | None:
         """Set ``parameters_``, ``selection_`` and the game that calibrates intervals; what zeros are, if unknown."""
-        self._game = HeldOutGame(
-            X,
-            shares,
-            observed,
-            row_weights=row_weights,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            rng=rng,
-        )
+        how: dict[str, Any] = {"row_weights": row_weights, "max_iter": self.max_iter, "tol": self.tol}
+        self._game = HeldOutGame(X, shares, observed, **how, rng=rng)
         given = {name: getattr(self, name) for name in asdict(Choice()) if getattr(self, name) != AUTO}
         given |= {} if check_learn_distance(self.learn_distance, X) else {"learn_distance": False}
         settings = {name: type(getattr(Choice(), name))(value) for name, value in given.items()}
@@ -394,7 +387,8 @@ class BayesHidLDL(PosteriorRecoverer):
                     partial(play, mapper=mapper, progress=progress)
                     for play in (self._game.losses, self._game.distances)
                 )
-                self._choice = search(losses, distances, self._choice, settings, *shares.shape)
+                votes = Votes.of(shares) if unknown is None and self._votes is None else None
+                self._choice = search(losses, distances, self._choice, settings, *shares.shape, votes=votes)
             self.selection_ = self._game.selection(self._choice, rng)
         self._chosen = asdict(self._choice)
         return zero_choice and zero_choice.with_others(self._choice, shares)

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 from hidldl.arrays import FloatArray
 from hidldl.recovery.latent import Parameters
+from hidldl.recovery.lostvotes import Votes
 from hidldl.selection import THIN_EVIDENCE, clearly_better
 
 
@@ -36,6 +37,8 @@ AXES: dict[str, tuple[float, ...]] = {
     "width": (0.1, 0.3, 1.0, 3.0, 10.0),
     "prior_rows": (0.25, 1.0, 4.0),
 }
+NU_STEP = 4
+"""The factor between values of nu."""
 MANY_LABELS = 20
 """With so many labels, their covariance may have to follow the data closely, and neighbours may vary together."""
 VERY_MANY_LABELS = 64
@@ -79,19 +82,31 @@ LEARNS_NOTHING = {"nu": 4.0, "ridge": 10000.0}
 
 
 def search(
-    losses: Losses, distances: Losses, start: Choice, settings: Collection[str], n_rows: int, n_labels: int
+    losses: Losses,
+    distances: Losses,
+    start: Choice,
+    settings: Collection[str],
+    n_rows: int,
+    n_labels: int,
+    *,
+    votes: Votes | None = None,
 ) -> Choice:
     """The best choice that differs from ``start`` in parameters that are not settings of the user.
 
     Numbers of kinds differ by little, so they are chosen by ``distances``, the part of the losses with less chance.
+    Shares of ``votes`` are no more exact than their number, whatever the losses say: rows that play lose a label or
+    two, and where they had lost many before, that hardly tells coarse shares from exact ones.
     """
     axes = {name: values for name, values in AXES.items() if name not in settings}
+    if votes is not None and "nu" in axes:
+        axes["nu"] = tuple(nu for nu in axes["nu"] if nu < NU_STEP * votes.number)
+        start = replace(start, nu=min(COARSE_SHARES, axes["nu"][-1]))
     if n_labels >= VERY_MANY_LABELS:
         return search_many(losses, axes, start, settings)
     if n_labels >= MANY_LABELS and "prior_rows" in axes:
         axes["prior_rows"] = WEAK_PRIORS
     kernels = (start.standardize,) if "standardize" in settings else (True, False)
-    if "nu" in axes:
+    if "nu" in axes and votes is None:
         coarse = replace(start, nu=COARSE_SHARES)
         start = coarse if clearly_better(losses(coarse), losses(start)) else start
     best = search_shape(losses, axes, start, kernels)
@@ -108,7 +123,8 @@ def search(
     n_playing = len(losses(best))
     most = min(n_playing // ROWS_PER_KIND, KINDS[-1 if n_labels < SEVERAL_LABELS else -2])
     best = choose_kinds(distances, best, [number for number in KINDS if number <= most])
-    if "nu" in axes and n_labels < SEVERAL_LABELS and n_playing >= ROWS_PER_KIND * KINDS_OF_EXACT[-1]:
+    can_be_exact = "nu" in axes and votes is None and n_labels < SEVERAL_LABELS
+    if can_be_exact and n_playing >= ROWS_PER_KIND * KINDS_OF_EXACT[-1]:
         best = choose_exact(distances, best)
     return best
 
