@@ -112,10 +112,10 @@ class Imputed(Rival):
         logs, features = LogShares.of(D_obs, observed), scaled(prepared, 50)
         seed = int(random_generator(self.random_state).integers(2**31))
         if self.regressor == "ridge":
-            imputer = IterativeImputer(BayesianRidge(), max_iter=10, random_state=seed)
+            imputer = IterativeImputer(BayesianRidge(), max_iter=10, random_state=seed, skip_complete=True)
         else:
             trees = ExtraTreesRegressor(N_TREES, min_samples_leaf=3, max_features=0.5, random_state=seed)
-            imputer = IterativeImputer(trees, max_iter=5, random_state=seed)
+            imputer = IterativeImputer(trees, max_iter=5, random_state=seed, skip_complete=True)
         filled = imputer.fit_transform(np.hstack([logs.z(observed, hidden=np.nan), features]))
         return logs.rows(filled[:, : D_obs.shape[1]], D_obs, observed)
 
