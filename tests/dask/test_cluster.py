@@ -72,6 +72,17 @@ def test_parameters_are_chosen_as_in_memory(table):
     np.testing.assert_allclose(there.kinds_, here.kinds_)
 
 
+def test_shares_of_few_votes_are_no_more_exact_than_in_memory():
+    data = make_distributions(n_rows=300, n_labels=5, random_state=1)
+    shares = np.random.default_rng(0).multinomial(3, data.distributions) / 3
+    D_obs, observed = hide_labels(shares, rate=0.5, random_state=0)
+    settings = {**BAYES, "nu": "auto", "n_landmarks": 30}
+    here, there = BayesHidLDL(**settings).fit(data.features, D_obs, observed), BayesHidLDL(**settings)
+    there.fit(*in_parts(data.features, D_obs, observed, rows=(100, 200)))
+    assert there.parameters_ == here.parameters_
+    assert there.parameters_["nu"] < 4 * 3
+
+
 def test_votes_weigh_rows_as_in_memory(table):
     X, D_obs, _ = table
     votes = np.random.default_rng(0).integers(1, 50, len(X)).astype(float)

@@ -365,8 +365,8 @@ class BayesHidLDL(PosteriorRecoverer):
         mapper: Mapper,
     ) -> ZeroChoice | None:
         """Set ``parameters_``, ``selection_`` and the game that calibrates intervals; what zeros are, if unknown."""
-        how: dict[str, Any] = {"row_weights": row_weights, "max_iter": self.max_iter, "tol": self.tol}
-        self._game = HeldOutGame(X, shares, observed, **how, rng=rng)
+        how: dict[str, Any] = {"row_weights": row_weights, "max_iter": self.max_iter, "tol": self.tol, "rng": rng}
+        self._game = HeldOutGame(X, shares, observed, **how)
         given = {name: getattr(self, name) for name in asdict(Choice()) if getattr(self, name) != AUTO}
         given |= {} if check_learn_distance(self.learn_distance, X) else {"learn_distance": False}
         settings = {name: type(getattr(Choice(), name))(value) for name, value in given.items()}
@@ -387,7 +387,8 @@ class BayesHidLDL(PosteriorRecoverer):
                     partial(play, mapper=mapper, progress=progress)
                     for play in (self._game.losses, self._game.distances)
                 )
-                votes = Votes.of(shares) if unknown is None and self._votes is None else None
+                alike = unknown is None and (self._game.row_weights == 1).all()
+                votes = Votes.of(self._game.shares) if alike else None
                 self._choice = search(losses, distances, self._choice, settings, *shares.shape, votes=votes)
             self.selection_ = self._game.selection(self._choice, rng)
         self._chosen = asdict(self._choice)
