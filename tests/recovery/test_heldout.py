@@ -108,6 +108,18 @@ def test_the_number_of_kinds_with_the_lowest_loss_is_chosen():
     assert search(losses, losses, Choice(n_components=2), {*given, "n_components"}, 400, 5).n_components == 2
 
 
+@pytest.mark.parametrize(("errors_lower", "number"), [(1.5, 1), (2.5, 2)])
+def test_more_kinds_than_one_need_good_evidence(errors_lower, number):
+    error = ROWS / ROWS.std(ddof=1) * np.sqrt(len(ROWS))
+    levels = {1: 0 * ROWS, 2: error - errors_lower, 4: error + 9.0}
+    given = set(asdict(Choice())) - {"n_components"}
+
+    def losses(choice):
+        return levels[choice.n_components]
+
+    assert search(losses, losses, Choice(), given, 400, 5).n_components == number
+
+
 @pytest.mark.parametrize(
     ("start", "learned", "best_ridge"), [(1.0, True, 10.0), (0.3, True, 3.0), (3.0, False, 3.0), (100.0, False, 100.0)]
 )

@@ -66,6 +66,8 @@ KINDS_OF_EXACT, EXACT_SHARES, LARGEST_COARSE = (8, 16), 65536.0, 64.0
 """Where shares are taken as coarse, up to this nu, exact ones are tried again with so many kinds."""
 ROWS_PER_KIND = 40
 """Fewest rows that play for each kind."""
+WORTH_MORE_KINDS = 2.0
+"""Standard errors by which more kinds must be better than one: the best of three looks better by chance alone."""
 SEVERAL_LABELS = 12
 """From so many labels on, the largest number of kinds takes too long to try."""
 
@@ -207,7 +209,7 @@ def choose_distance(losses: Losses, axes: Axes, best: Choice) -> Choice:
 
 
 def choose_kinds(losses: Losses, best: Choice, numbers: Sequence[int]) -> Choice:
-    """The number of kinds of rows with the lowest loss, which is here the distance alone.
+    """The number of kinds of rows with the lowest loss, which is here the distance alone; one, without good evidence.
 
     The largest takes longest, so it is tried only if the number before it is not clearly worse than the best so far.
     """
@@ -217,7 +219,7 @@ def choose_kinds(losses: Losses, best: Choice, numbers: Sequence[int]) -> Choice
         if number == KINDS[-1] and clearly_better(losses(chosen), losses(before), UPHILL):
             break
         chosen = min(chosen, replace(best, n_components=number), key=lambda choice: float(losses(choice).mean()))
-    return chosen
+    return chosen if clearly_better(losses(chosen), losses(best), WORTH_MORE_KINDS) else best
 
 
 def choose_exact(losses: Losses, best: Choice) -> Choice:
