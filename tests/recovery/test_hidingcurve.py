@@ -247,6 +247,20 @@ def test_exact_zeros_are_overlooked_too():
     assert biases[1] < biases[0] / 2
 
 
+@pytest.mark.parametrize("decimals", [1, 2, 3])
+def test_shares_that_were_rounded_to_zero_are_no_counts(decimals):
+    rng = np.random.default_rng(0)
+    D = rng.dirichlet(5 * np.array([0.3, 0.25, 0.2, 0.15, 0.1]), 300)
+    D_obs, observed = hide_labels(D, 0.3, random_state=1)
+    D_obs = D_obs.round(decimals)
+    D_obs /= D_obs.sum(axis=1, keepdims=True)
+    assert (D_obs[observed] == 0).any()
+    model = BayesHidLDL(**{**GIVEN, "nu": 4.0, "n_components": 1}, random_state=0)
+    model.fit(np.zeros((300, 1)), D_obs, observed)
+    truth = np.where(observed, 0, D).sum(axis=1).mean()
+    assert model.hidden_mass_.mean() == pytest.approx(truth, rel=0.15)
+
+
 def test_intervals_are_wider_where_the_curve_is_steeper():
     flat = HidingCurve.flat(np.array([[True, False], [True, True]]), zeros=False)
     assert flat.least_spread == 1

@@ -6,7 +6,7 @@ import numpy as np
 
 from hidldl.recovery.fitting import Fit, Rounds, climb
 from hidldl.recovery.hidingcurve import HidingCurve, evidence_of_label_rates, evidence_of_slope, says_something
-from hidldl.recovery.scatter import has_zeros
+from hidldl.recovery.scatter import scatters_as_counts
 
 MASK_ROUNDS = 25
 CLEAR_SLOPE = 4.0
@@ -20,7 +20,7 @@ def fit_hiding(fit: Fit, *, tol: float, always: bool = False) -> Fit:
     model, rounds = fit.model, fit.rounds
     if not always and not says_something(rounds.observed):
         return fit
-    zeros = has_zeros(rounds.shares, rounds.observed)
+    zeros = scatters_as_counts(rounds.shares, rounds.observed, rounds.nu)
     start = replace(model.estimates, curve=HidingCurve.flat(rounds.observed, zeros))
     evidence = evidence_of_slope(rounds.sums(start).mask)
     if not always and evidence < CLEAR_SLOPE:

@@ -12,11 +12,22 @@ COUNTS_THAT_SCATTER = 1e9
 """Larger counts scatter by less than a ten-thousandth; they are taken as they are."""
 LARGEST_COUNT = 1e200
 SMALLEST_MASS = 1e-150
+TINY_COUNT = 0.5
+"""Counts are hardly ever below this, even where a hidden label inflated the row or the row counts less."""
 
 
 def has_zeros(shares: FloatArray, observed: BoolArray) -> bool:
     """Whether an observed share is exactly 0."""
     return bool((shares[observed] == 0).any())
+
+
+def scatters_as_counts(shares: FloatArray, observed: BoolArray, nu: FloatArray) -> bool:
+    """Whether observed zeros are like counts of nought, with nu counts in a row: smaller shares than a count are rare.
+
+    A few exact zeros among many tiny shares are tiny shares that were rounded.
+    """
+    tiny = observed & (shares > 0) & (shares * nu[:, None] < TINY_COUNT)
+    return bool((shares[observed] == 0).sum() > tiny.sum())
 
 
 def scattered_rows(
