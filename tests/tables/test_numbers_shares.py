@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 
 from hidldl.errors import TableError
 from hidldl.tables.columns import Tally
-from hidldl.tables.labels import Marks, Shares, are_amounts, count_decimals, understand_labels
+from hidldl.tables.labels import PERCENT, SHARES, Marks, Shares, count_decimals, total_of_rows, understand_labels
 from hidldl.tables.reading import table_of
 
 LABELS = ("a", "b", "c")
@@ -26,8 +26,8 @@ def columns_of(cells):
     return tally.columns()
 
 
-def shares(cells, normalise=False):
-    return Shares("t.csv", LABELS, Marks(), normalise)(frame_of(cells))
+def shares(cells, total=SHARES):
+    return Shares("t.csv", LABELS, Marks(), total)(frame_of(cells))
 
 
 NAN = np.nan
@@ -84,7 +84,7 @@ def test_words_mark_hidden_labels():
     marks, said = Marks.parse("?,gone,missing", "t.csv", table.scan())
     assert marks.words == ("?", "gone", "missing")
     assert said == "hidden labels are marked by: ?,gone,missing"
-    D, observed = Shares("t.csv", LABELS, marks, False)(table.read())
+    D, observed = Shares("t.csv", LABELS, marks, SHARES)(table.read())
     assert observed.tolist() == [[True, True, False], [False, True, True], [False, True, True]]
     assert D.tolist() == [[0.5, 0.5, 0], [0, 1, 0], [0, 0, 1]]
     _, said = Marks.parse("auto", "t.csv", table.scan())
@@ -99,11 +99,11 @@ def test_words_mark_hidden_labels():
 )
 def test_shares_are_proportional_to_amounts(amounts, hidden, factor):
     cells = np.where(hidden, NAN, amounts)
-    D, observed = shares(cells, normalise=True)
+    D, observed = shares(cells, total=None)
     assert np.array_equal(observed, ~hidden)
     assert not D[hidden].any()
     assert D.sum(axis=1) == pytest.approx(observed.any(axis=1).astype(float))
-    again, _ = shares(cells * factor, normalise=True)
+    again, _ = shares(cells * factor, total=None)
     assert again == pytest.approx(D)
 
 
@@ -128,7 +128,7 @@ def test_rounding_never_takes_a_row_beyond_the_tolerance(decimals, n_labels, see
     frame = pd.DataFrame(rows, columns=labels)
     assert count_decimals(rows) <= decimals
     some = frame[rows.sum(axis=1) > 0]
-    D, _ = Shares("t.csv", labels, Marks(), False)(some)
+    D, _ = Shares("t.csv", labels, Marks(), SHARES)(some)
     assert D.sum(axis=1) == pytest.approx(np.ones(len(some)))
 
 
@@ -148,20 +148,20 @@ def test_a_row_may_be_as_far_from_one_as_rounding_takes_it(row, is_rounded):
     labels = ("a", "b", "c", "d")
     frame = pd.DataFrame([row], columns=labels, index=[7])
     if is_rounded:
-        D, _ = Shares("t.csv", labels, Marks(), False)(frame)
+        D, _ = Shares("t.csv", labels, Marks(), SHARES)(frame)
         assert D[0] == pytest.approx(np.array(row) / sum(row))
     else:
         with pytest.raises(
             TableError,
             match=rf"row 7 of t\.csv: its labels sum to {sum(row):.6g}, not to 1; correct it; pass normalise",
         ):
-            Shares("t.csv", labels, Marks(), False)(frame)
+            Shares("t.csv", labels, Marks(), SHARES)(frame)
 
 
 @pytest.mark.parametrize("guessed", [False, True])
 def test_what_helps_depends_on_the_fault_and_not_on_its_words(guessed):
     labels = ("sum to", "b")
-    reader = Shares("t.csv", labels, Marks(), False, guessed=guessed)
+    reader = Shares("t.csv", labels, Marks(), SHARES, guessed=guessed)
     helps = {"sum": ["labels" if guessed else "normalise", "skip"], "negative": ["skip"], "none above 0": ["skip"]}
     for fault, row in {"sum": [0.5, 0.1], "negative": [-1, 2], "none above 0": [0, 0]}.items():
         with pytest.raises(TableError, match=fault) as caught:
@@ -170,7 +170,7 @@ def test_what_helps_depends_on_the_fault_and_not_on_its_words(guessed):
 
 
 def test_the_decimals_of_all_rows_so_far_count():
-    reader = Shares("t.csv", LABELS, Marks(), False)
+    reader = Shares("t.csv", LABELS, Marks(), SHARES)
     reader(frame_of([[0.55, 0.25, 0.2]]))
     with pytest.raises(TableError, match=r"sum to 0\.9, not to 1"):
         reader(frame_of([[0.5, 0.2, 0.2]]))
@@ -184,13 +184,13 @@ def test_rounded_rows_are_noted():
         ),
         ([[0.5, 0.3, 0.2]], None),
     ):
-        _, normalise, said = understand_labels("auto", False, "t.csv", columns_of(cells), frame_of(cells))
-        assert not normalise
+        _, total, said = understand_labels("auto", False, "t.csv", columns_of(cells), frame_of(cells))
+        assert total == SHARES
         assert [line for line in said if "rounding" in line] == ([f"{note} their sums"] if note else [])
 
 
 def test_a_label_that_is_never_seen_is_refused():
-    reader = Shares("t.csv", LABELS, Marks(zeros=True), False)
+    reader = Shares("t.csv", LABELS, Marks(zeros=True), SHARES)
     reader(frame_of(ZEROS[:1]))
     with pytest.raises(TableError, match=r"label column 'c' of t\.csv is hidden in every row"):
         reader.refuse_unseen()
@@ -199,23 +199,35 @@ def test_a_label_that_is_never_seen_is_refused():
 
 
 def test_a_table_without_label_columns_has_no_labels():
-    D, observed = Shares("t.csv", LABELS, Marks(), False)(frame_of(GAPS)[["a"]] * 0 + 1)
+    D, observed = Shares("t.csv", LABELS, Marks(), SHARES)(frame_of(GAPS)[["a"]] * 0 + 1)
     assert observed.tolist() == [[True, False, False]] * 2
     assert D.tolist() == [[1, 0, 0]] * 2
 
 
 @pytest.mark.parametrize(
-    ("cells", "amounts"),
+    ("cells", "total"),
     [
-        (GAPS, False),
-        ([[50, 50, NAN], [20, 0, 80.0]], True),
-        ([[12.5, 87.5, 0], [33.3, 33.3, 33.4]], True),
-        ([[3, 0, 9], [1, 1, 1]], True),
-        ([[1, 0, 0], [0, 1, 0]], False),
-        ([[0.5, 0.2, 0.1], [0.5, 0.1, 0.1]], False),
+        (GAPS, SHARES),
+        ([[50, 50, NAN], [20, 0, 80.0]], PERCENT),
+        ([[12.5, 87.5, 0], [33.3, 33.3, 33.4]], PERCENT),
+        ([[12.5, 87.5, 0], [33.3, 33.3, 33.4], [50, 60.5, 0]], PERCENT),
+        ([[50, 50, 0]] * 19 + [[50, 5, 0]], PERCENT),
+        ([[50, 50, 0]] * 3 + [[50, 5, 0]], None),
+        ([[3, 0, 9], [1, 1, 1]], None),
+        ([[1, 0, 0], [0, 1, 0]], SHARES),
+        ([[0.5, 0.2, 0.1], [0.5, 0.1, 0.1]], SHARES),
     ],
 )
-def test_percentages_and_counts_are_recognised(cells, amounts):
-    found, said = are_amounts(columns_of(cells), frame_of(cells), Marks())
-    assert found is amounts
-    assert bool(said) is amounts
+def test_percentages_and_counts_are_recognised(cells, total):
+    found, said = total_of_rows(columns_of(cells), frame_of(cells), Marks())
+    assert found == total
+    assert bool(said) is (total != SHARES)
+
+
+@pytest.mark.parametrize("decimals", [0, 1])
+def test_a_percentage_that_does_not_fit_is_named(decimals):
+    rng = np.random.default_rng(0)
+    cells = (100 * rng.dirichlet(np.ones(3), 30)).round(decimals)
+    cells[4] = 40, 40, 40
+    reader = Shares("t.csv", LABELS, Marks(), total_of_rows(columns_of(cells), frame_of(cells), Marks())[0])
+    assert reader.faults(frame_of(cells)).to_dict() == {5: "its labels sum to 120, not to 100; correct it"}

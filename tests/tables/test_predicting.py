@@ -57,10 +57,10 @@ def test_what_was_saved_is_what_comes_back(tmp_path):
         recovery = saved(tmp_path, "meanfill", name)
         model, plan, encoding = load_table_model(tmp_path / name)
         assert isinstance(model, MeanFill)
-        assert (plan.roles, plan.marks, plan.normalise) == (
+        assert (plan.roles, plan.marks, plan.total) == (
             recovery.plan.roles,
             recovery.plan.marks,
-            recovery.plan.normalise,
+            recovery.plan.total,
         )
         with open_table(tmp_path / "t.csv") as table:
             assert np.array_equal(encoding(table.read()), recovery.reader.encoding(table.read()))

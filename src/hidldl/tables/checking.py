@@ -120,7 +120,7 @@ def check_rows(table: Table, options: Options, notes: tuple[str, ...] = ()) -> T
         check.errors.append(error)
         return check
     counts = _Counts(len(plan.roles.labels))
-    shares = Shares(table.name, plan.roles.labels, plan.marks, plan.normalise)
+    shares = Shares(table.name, plan.roles.labels, plan.marks, plan.total)
     named, bad = plan.roles.row_names, []
     for chunk in table.chunks(CHUNK_ROWS, as_text=[named] if named is not None else []):
         faults = shares.faults(chunk)

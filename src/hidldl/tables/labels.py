@@ -15,6 +15,11 @@ from hidldl.tables.sources import quoted, quoted_list
 MARKS = ("auto", "empty", "zero", "unknown", "none")
 MOST_DECIMALS = 6
 """Numbers with more decimals are as good as exact."""
+SHARES, PERCENT = 1.0, 100.0
+MOST_ROWS = 0.5
+"""If more rows than this sum to the whole, all rows must."""
+MOST_ROWS_OF_COUNTS = 0.9
+"""As above for whole numbers, which may as well be counts that happen to sum to about 100."""
 
 
 @dataclass(frozen=True)
@@ -133,41 +138,44 @@ def _note_on_auto(has_gaps: bool, zeros: bool, can_tell: bool, words: Sequence[s
 
 def understand_labels(
     hidden: str, normalise: bool, table: str, labels: Sequence[Column], first_rows: pd.DataFrame, can_tell: bool = False
-) -> tuple[Marks, bool, list[str]]:
-    """What marks a hidden label, whether rows are divided by their sums, and notes on both."""
+) -> tuple[Marks, float | None, list[str]]:
+    """What marks a hidden label, what rows sum to (None if each has a sum of its own), and notes on both."""
     marks, note = Marks.parse(hidden, table, labels, can_tell)
     if normalise:
-        return marks, True, [note, "rows are divided by their sums"]
-    amounts, note_on_amounts = are_amounts(labels, first_rows, marks)
-    return marks, amounts, [note, *([note_on_amounts] if note_on_amounts else [])]
+        return marks, None, [note, "rows are divided by their sums"]
+    total, note_on_total = total_of_rows(labels, first_rows, marks)
+    return marks, total, [note, *([note_on_total] if note_on_total else [])]
 
 
 def are_percentages(cells: FloatArray, marks: Marks) -> bool:
-    """Whether the label cells of some rows are percentages: their rows sum to 100."""
+    """Whether the label cells of some rows are percentages: most rows sum to 100."""
     amounts = np.where(marks(cells), cells, 0)
-    sums = amounts.sum(axis=1)
+    sums, decimals = amounts.sum(axis=1), count_decimals(amounts)
     sums = sums[sums > 0]
-    return bool(len(sums)) and bool(_sums_to(100, sums, count_decimals(amounts), cells.shape[1]).mean() > 0.98)
+    most = MOST_ROWS if decimals else MOST_ROWS_OF_COUNTS
+    return bool(len(sums)) and bool(_sums_to(PERCENT, sums, decimals, cells.shape[1]).mean() > most)
 
 
-def are_amounts(labels: Sequence[Column], first_rows: pd.DataFrame, marks: Marks) -> tuple[bool, str | None]:
-    """Whether rows are to be divided by sums other than 1, and a sentence about it: whole numbers are counts."""
+def total_of_rows(
+    labels: Sequence[Column], first_rows: pd.DataFrame, marks: Marks
+) -> tuple[float | None, str | None]:
+    """What rows sum to, None if each has a sum of its own, and a sentence about it: whole numbers are counts."""
     cells = first_rows[[column.name for column in labels]].to_numpy(float)
     amounts = np.where(marks(cells), cells, 0)
     decimals = count_decimals(amounts)
     sums = amounts.sum(axis=1)
     sums = sums[sums > 0]
-    if not len(sums) or _sums_to(1, sums, decimals or MOST_DECIMALS, len(labels)).mean() > 0.5:
-        return False, _note_on_rounding(sums, decimals, len(labels))
+    if not len(sums) or _sums_to(SHARES, sums, decimals or MOST_DECIMALS, len(labels)).mean() > MOST_ROWS:
+        return SHARES, _note_on_rounding(sums, decimals, len(labels))
     if are_percentages(cells, marks):
-        return True, "labels are percentages and are divided by 100"
+        return PERCENT, "labels are percentages and are divided by 100"
     if all(column.whole for column in labels):
-        return True, "labels are whole numbers: taken as counts, each row divided by its sum"
-    return False, None
+        return None, "labels are whole numbers: taken as counts, each row divided by its sum"
+    return SHARES, None
 
 
 def _note_on_rounding(sums: FloatArray, decimals: int, n_labels: int) -> str | None:
-    sums = sums[_sums_to(1, sums, decimals or MOST_DECIMALS, n_labels)]
+    sums = sums[_sums_to(SHARES, sums, decimals or MOST_DECIMALS, n_labels)]
     if not len(sums) or np.abs(sums - 1).max() < tolerance(MOST_DECIMALS, 1):
         return None
     low, high = sums.min(), sums.max()
@@ -229,7 +237,8 @@ class Shares:
     table: str
     labels: tuple[str, ...]
     marks: Marks
-    normalise: bool
+    total: float | None
+    """What the cells of a row sum to; None if they are amounts with a sum of their own."""
     seen: BoolArray | bool = False
     """Which labels have been observed so far."""
     decimals: int = 0
@@ -281,22 +290,22 @@ class Shares:
         sums, labelled = amounts.sum(axis=1), np.asarray(observed.any(axis=1))
         faults = pd.Series("", index=index, dtype=object)
         wrong = np.zeros(len(faults), dtype=bool)
-        if not self.normalise:
+        if self.total is not None:
             self.decimals = count_decimals(amounts, self.decimals)
-            # Whole numbers are not shares that were rounded, so their sums are exact.
-            wrong = labelled & ~_sums_to(1, sums, self.decimals or MOST_DECIMALS, len(self.labels))
-            faults[wrong] = (
-                pd.Series(sums[wrong]).map("its labels sum to {:.6g}, not to 1; correct it".format).to_numpy()
-            )
+            # Whole numbers are percentages that were rounded, but no shares that were: those sum to exactly 1.
+            decimals = self.decimals or (MOST_DECIMALS if self.total == SHARES else 0)
+            wrong = labelled & ~_sums_to(self.total, sums, decimals, len(self.labels))
+            words = f"its labels sum to {{:.6g}}, not to {self.total:g}; correct it"
+            faults[wrong] = pd.Series(sums[wrong]).map(words.format).to_numpy()
         empty = labelled & (sums <= 0)
         faults[empty] = "it has labels but none above 0; give it one, or empty its label cells"
         negative = np.asarray((amounts < 0).any(axis=1))
         where = (amounts[negative] < 0).argmax(axis=1)
-        words = [
+        reasons = [
             f"{value:g} in label column {quoted(self.labels[j])} is negative; shares and counts are 0 or more"
             for value, j in zip(amounts[negative, where], where, strict=True)
         ]
-        faults[negative] = np.array(words, dtype=object)
+        faults[negative] = np.array(reasons, dtype=object)
         at_fault = (faults != "").to_numpy()
         return Faults(faults[at_fault], (wrong & ~empty & ~negative)[at_fault])
 

@@ -86,7 +86,8 @@ class Plan:
 
     roles: Roles
     marks: Marks
-    normalise: bool
+    total: float | None
+    """What the labels of a row sum to: 1, 100, or None if they are amounts with a sum of their own."""
     notes: tuple[str, ...]
     whole_numbers: frozenset[str]
     """The columns of whole numbers."""
@@ -108,11 +109,11 @@ class Plan:
         )
         labels = [column for column in columns if column.name in roles.labels]
         can_tell = find_method(options.method).tells_zeros
-        marks, normalise, notes = understand_labels(
+        marks, total, notes = understand_labels(
             options.hidden, options.normalise, table.name, labels, first, can_tell
         )
         notes = [*contents.notes, *roles.notes, *notes]
-        return cls(roles, marks, normalise, tuple(notes), contents.whole_numbers)
+        return cls(roles, marks, total, tuple(notes), contents.whole_numbers)
 
 
 def assign_roles(

@@ -12,7 +12,7 @@ from hidldl.base import Recoverer
 from hidldl.errors import ModelFileError, Remedy, TableError
 from hidldl.saving import load_model
 from hidldl.tables.columns import Column
-from hidldl.tables.labels import Marks, Shares
+from hidldl.tables.labels import PERCENT, SHARES, Marks, Shares, are_percentages
 from hidldl.tables.numbers import FeatureEncoding, NumberReader
 from hidldl.tables.planning import Plan, Roles, refuse_unusable_labels
 from hidldl.tables.reading import Table
@@ -77,10 +77,12 @@ def predict_rows(
     namer = row_names if row_names is not None else plan.roles.row_names
     roles = replace(plan.roles, row_names=namer if namer in columns else None)
     notes = [*contents.notes, _note_on_labels(roles, columns, table.name)]
-    normalise = plan.normalise or normalise
-    plan = replace(plan, roles=roles, normalise=normalise, whole_numbers=contents.whole_numbers)
-    shares = Shares(table.name, roles.labels, plan.marks, plan.normalise)
-    counts = plan.normalise and plan.whole_numbers.issuperset(columns.keys() & set(roles.labels))
+    cells = contents.first_rows.reindex(columns=list(roles.labels)).to_numpy(float)
+    whole = PERCENT if are_percentages(cells, plan.marks) else SHARES
+    total = None if normalise or plan.total is None else whole
+    plan = replace(plan, roles=roles, total=total, whole_numbers=contents.whole_numbers)
+    shares = Shares(table.name, roles.labels, plan.marks, total)
+    counts = total is None and plan.whole_numbers.issuperset(columns.keys() & set(roles.labels))
     reader = NumberReader(shares, encoding, roles.row_names, counts)
     return RecoveredTable(table, plan, reader, model, notes, level, started=started)
 
@@ -90,7 +92,7 @@ def load_table_model(path: Path) -> tuple[Recoverer, Plan, FeatureEncoding]:
     model, about = load_model(path)
     try:
         roles, marks, encoding = Roles(**about["roles"]), Marks(**about["marks"]), FeatureEncoding(**about["encoding"])
-        plan = Plan(roles, marks, bool(about["normalise"]), (), frozenset())
+        plan = Plan(roles, marks, None if about["normalise"] else SHARES, (), frozenset())
         fits = _fit_together(model, plan, encoding)
     except Exception as error:  # what a hostile file holds in the place of words can raise anything
         raise ModelFileError(path.name, "is not the model of a table", Remedy("save table")) from error

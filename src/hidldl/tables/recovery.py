@@ -243,9 +243,9 @@ def _recover_planned(
     is_sampled = model.is_inductive and table.n_rows > AT_ONCE
     keep = _sample(table.n_rows, options.random_state) if is_sampled else None
     guessed = options.labels is None
-    shares = Shares(table.name, roles.labels, plan.marks, plan.normalise, guessed=guessed)
+    shares = Shares(table.name, roles.labels, plan.marks, plan.total, guessed=guessed)
     rows, faults = _rows_to_fit(table, plan, shares, keep, options.skip_bad_rows, progress)
-    counts = plan.normalise and plan.whole_numbers.issuperset(roles.labels)
+    counts = plan.total is None and plan.whole_numbers.issuperset(roles.labels)
     reader, part, notes = NumberReader.of(rows, shares, roles.numbers, roles.categories, roles.row_names, counts)
     notes = [*plan.notes, *notes, *_notes_on_fit(part, table, is_sampled, model)]
     if len(faults):

@@ -22,7 +22,7 @@ from hidldl.reports.recovery_page import Facts, recovery_page
 from hidldl.reports.summary import Summarizer, Summary
 from hidldl.saving import save_model
 from hidldl.tables.folders import uploaded
-from hidldl.tables.labels import are_percentages
+from hidldl.tables.labels import SHARES, are_percentages
 from hidldl.tables.numbers import NumberReader, Part
 from hidldl.tables.planning import Plan
 from hidldl.tables.reading import Table
@@ -190,7 +190,7 @@ class RecoveredTable:
 
     def _unit(self) -> Unit:
         """Percent where the labels of the table sum to 100."""
-        if not self.plan.normalise:
+        if self.plan.total == SHARES:
             return "shares"
         cells = self.table.first_rows.reindex(columns=list(self.plan.roles.labels)).to_numpy(float)
         return "percent" if are_percentages(cells, self.plan.marks) else "shares"
@@ -296,7 +296,7 @@ class RecoveredTable:
         about = {
             "roles": asdict(self.plan.roles),
             "marks": asdict(self.plan.marks),
-            "normalise": self.plan.normalise,
+            "normalise": self.plan.total is None,
             "encoding": asdict(self.reader.encoding),
         }
         save_model(path, self.model, about)
