@@ -71,3 +71,19 @@ def test_what_cannot_be_counted_is_refused():
         count_votes(table_of(LONG), "image", "label")
     with pytest.raises(TableError, match="holds one label"):
         count_votes(table_of(LONG.assign(label="joy")), "task", "label")
+
+
+def test_what_is_not_counted_is_noted():
+    long = pd.DataFrame(
+        {
+            "task": ["a", "a", "a", "a", "b", None],
+            "worker": ["w1", "w1", None, None, "w1", "w2"],
+            "label": ["joy", "joy", "joy", "joy", "fear", "fear"],
+        }
+    )
+    votes = count_votes(table_of(long), "task", "label", "worker")
+    assert votes.frame.set_index("task").loc["a", "joy"] == 3
+    assert votes.notes[1:] == (
+        "rows without an item, which are left out: 1",
+        "votes of an annotator for the same label and item again, which count once: 1",
+    )

@@ -65,7 +65,8 @@ def count_votes(
         One row per vote.
     item, label, annotator : str
         The columns that name what was annotated, the label that was chosen, and who chose it. A cell may hold several
-        labels, separated by ";" or "|". With annotators, the same label of the same annotator for an item counts once.
+        labels, separated by ";" or "|". With annotators, the same label of the same annotator for an item counts once;
+        rows without one are of annotators of their own.
     shown : str, optional
         A column with the labels that the annotator could choose from, separated in the same way. A label that nobody
         was shown for an item is hidden there; one that was shown and got no vote is a true zero.
@@ -78,11 +79,16 @@ def count_votes(
             names = quoted_list(table.columns)
             raise TableError(f"{table.name} has no column {quoted(name)}; its columns are {names}.")
     texts = [name for name in (item, label, annotator, shown) if name is not None]
-    rows = table.read(as_text=texts).dropna(subset=[item])
+    rows = table.read(as_text=texts)
+    n_nameless = int(rows[item].isna().sum())
+    rows = rows.dropna(subset=[item])
     votes = _one_label_each(rows, label, [item, *([annotator] if annotator else [])])
     n_empty = int(rows[label].isna().sum())
+    n_again = 0
     if annotator is not None:
-        votes = votes.drop_duplicates([item, annotator, label])
+        # Nobody knows who gave votes without an annotator, so they may be of different ones.
+        again = votes.duplicated([item, annotator, label]) & votes[annotator].notna()
+        n_again, votes = int(again.sum()), votes[~again]
     counts = pd.crosstab(votes[item], votes[label]).astype(float).reindex(pd.unique(rows[item]), fill_value=0.0)
     counts.columns = pd.Index(counts.columns.astype(str))
     if counts.shape[1] < 2:
@@ -101,6 +107,8 @@ def count_votes(
     notes = [
         f"{len(votes):,} votes for {counts.shape[1]} labels on {len(counts):,} items are counted",
         *([f"rows without a label: {n_empty:,}"] if n_empty else []),
+        *([f"rows without an item, which are left out: {n_nameless:,}"] if n_nameless else []),
+        *([f"votes of an annotator for the same label and item again, which count once: {n_again:,}"] * (n_again > 0)),
     ]
     return VoteCounts(frame.rename_axis(item).reset_index(), item, tuple(counts.columns), tuple(notes))
 
