@@ -167,3 +167,21 @@ def test_hostile_parts_are_refused(tmp_path, part, value):
         load_table_model(tmp_path / "bad.json")
     assert "bad.json" in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_rows_that_do_not_fit_the_model_are_named(tmp_path):
+    saved(tmp_path, "meanfill")
+    frame = frame_of()
+    prediction, _ = predicted(tmp_path, frame.assign(code=frame["code"].where(frame.index != 4, "three")))
+    assert "column 'code' holds 'three' in row 5, which the model does not know: it says nothing" in prediction.notes
+    with pytest.raises(
+        TableError, match=r"not to 1; correct it \(the table has no column for the label 'c'\)"
+    ) as error:
+        predicted(tmp_path, frame.rename(columns={"c": "C"}))
+    assert [remedy.what for remedy in error.value.remedies] == ["normalise"]
+    percent = frame.assign(**{name: 100 * frame[name] for name in NAMES})
+    _, pieces = predicted(tmp_path, percent)
+    assert pieces.distributions == pytest.approx(predicted(tmp_path, frame)[1].distributions)
+    percent.loc[3, NAMES] = 70
+    with pytest.raises(TableError, match=r"row 4 of new.csv: its labels sum to 210, not to 100"):
+        predicted(tmp_path, percent)

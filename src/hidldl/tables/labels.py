@@ -156,9 +156,7 @@ def are_percentages(cells: FloatArray, marks: Marks) -> bool:
     return bool(len(sums)) and bool(_sums_to(PERCENT, sums, decimals, cells.shape[1]).mean() > most)
 
 
-def total_of_rows(
-    labels: Sequence[Column], first_rows: pd.DataFrame, marks: Marks
-) -> tuple[float | None, str | None]:
+def total_of_rows(labels: Sequence[Column], first_rows: pd.DataFrame, marks: Marks) -> tuple[float | None, str | None]:
     """What rows sum to, None if each has a sum of its own, and a sentence about it: whole numbers are counts."""
     cells = first_rows[[column.name for column in labels]].to_numpy(float)
     amounts = np.where(marks(cells), cells, 0)
@@ -245,6 +243,8 @@ class Shares:
     """The most decimals so far: how far rounding may take sums."""
     guessed: bool = False
     """Whether nobody named the labels."""
+    can_skip: bool = True
+    """Whether rows at fault can be left out."""
 
     def __call__(self, rows: pd.DataFrame) -> tuple[FloatArray, BoolArray]:
         """Shares (0 where hidden) that sum to 1, or to 0 in rows without any label, and which are observed."""
@@ -256,7 +256,12 @@ class Shares:
         faults = self._faults(amounts, observed, rows.index)
         if len(faults.reasons):
             row, reason = faults.reasons.index[0], faults.reasons.iloc[0]
-            raise TableError(f"row {row} of {self.table}: {reason}", *self._remedies(faults.are_of_sums[0]))
+            is_of_sum = bool(faults.are_of_sums[0])
+            absent = [label for label in self.labels if is_of_sum and label not in rows]
+            if absent:
+                reason += f" (the table has no column for the label{'s' * (len(absent) > 1)} {quoted_list(absent)})"
+            remedies = self._remedies(is_of_sum)
+            raise TableError(f"row {row} of {self.table}: {reason}{'' if remedies else '.'}", *remedies)
         self.seen = self.seen | np.asarray(observed.any(axis=0))
         if is_whole_table:
             self.refuse_unseen()
@@ -271,10 +276,11 @@ class Shares:
 
     def _remedies(self, is_of_sum: bool) -> list[Remedy]:
         """What helps. Cells may be amounts if the user named the labels; if not, the guess of labels may be wrong."""
+        skip = [Remedy("skip")] if self.can_skip else []
         if not is_of_sum:
-            return [Remedy("skip")]
+            return skip
         amounts = Remedy("normalise", "if its cells are counts or amounts")
-        return [Remedy("labels", "if the guess is wrong") if self.guessed else amounts, Remedy("skip")]
+        return [Remedy("labels", "if the guess is wrong") if self.guessed else amounts, *skip]
 
     def faults(self, rows: pd.DataFrame) -> "pd.Series[str]":
         """What is wrong with the labels of rows, by the number of the row; rows without a fault are not in it."""

@@ -74,6 +74,17 @@ class FeatureEncoding:
                 where = f" ({quoted(column.odd_value)} in row {column.odd_row})" if column.odd_row else ""
                 raise TableError(f"column {quoted(name)} of {table} holds text{where}; the model needs numbers there.")
 
+    def notes_on_new(self, columns: Mapping[str, Column], first_rows: pd.DataFrame) -> list[str]:
+        """A note for each category column whose first rows in another table hold a value that is not known."""
+        notes = []
+        for name, values in self.categories:
+            cells = first_rows[name].dropna()
+            unknown = cells[~cells.isin(values)]
+            if columns[name].kind == "text" and len(unknown):
+                cell = f"{quoted(unknown.iloc[0])} in row {unknown.index[0]}"
+                notes.append(f"column {quoted(name)} holds {cell}, which the model does not know: it says nothing")
+        return notes
+
     def describe(self) -> list[str]:
         """What it does, for people."""
         notes = []

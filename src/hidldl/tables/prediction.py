@@ -76,12 +76,13 @@ def predict_rows(
         raise TableError(f"{table.name} has no column {quoted(row_names)}", Remedy("id", "in another way"))
     namer = row_names if row_names is not None else plan.roles.row_names
     roles = replace(plan.roles, row_names=namer if namer in columns else None)
-    notes = [*contents.notes, _note_on_labels(roles, columns, table.name)]
+    notes = [*contents.notes, *encoding.notes_on_new(columns, contents.first_rows)]
+    notes.append(_note_on_labels(roles, columns, table.name))
     cells = contents.first_rows.reindex(columns=list(roles.labels)).to_numpy(float)
     whole = PERCENT if are_percentages(cells, plan.marks) else SHARES
     total = None if normalise or plan.total is None else whole
     plan = replace(plan, roles=roles, total=total, whole_numbers=contents.whole_numbers)
-    shares = Shares(table.name, roles.labels, plan.marks, total)
+    shares = Shares(table.name, roles.labels, plan.marks, total, can_skip=False)
     counts = total is None and plan.whole_numbers.issuperset(columns.keys() & set(roles.labels))
     reader = NumberReader(shares, encoding, roles.row_names, counts)
     return RecoveredTable(table, plan, reader, model, notes, level, started=started)
