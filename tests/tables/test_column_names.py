@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from hidldl.__main__ import main
 from hidldl.errors import TableError
+from hidldl.tables.column_names import select_columns
 from hidldl.tables.planning import Options, Plan
 from hidldl.tables.reading import open_table
 
@@ -67,3 +68,7 @@ def test_a_column_that_is_asked_for_as_a_feature_does_not_name_the_rows(tmp_path
     path = tmp_path / "numbered.csv"
     path.write_text("id,a,b\n" + "".join(f"{i},{i % 2},{1 - i % 2}\n" for i in range(9)))
     assert roles(path, labels="a,b", features="id").numbers == ("id",)
+
+
+def test_columns_of_a_frame_may_be_numbers():
+    assert select_columns([2, 0], "t", ["0", "1", "2"], "labels") == ("2", "0")

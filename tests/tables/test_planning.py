@@ -8,7 +8,8 @@ import pytest
 
 from hidldl.errors import TableError
 from hidldl.tables.columns import Tally
-from hidldl.tables.planning import AmbiguousLabelsError, Roles, assign_roles
+from hidldl.tables.planning import AmbiguousLabelsError, Options, Plan, Roles, assign_roles
+from hidldl.tables.reading import open_table
 
 SHARES = np.random.default_rng(0).dirichlet([2, 2, 2], 30)
 
@@ -146,6 +147,24 @@ def test_counts_are_guessed_by_their_names(names):
     counts = np.random.default_rng(1).integers(0, 50, (30, 3))
     frame = pd.DataFrame({"year": np.random.default_rng(2).integers(1950, 2020, 30), "x": X})
     assert roles(frame.join(pd.DataFrame(counts, columns=names))).labels == tuple(names)
+
+
+def test_without_labels_the_cell_that_hides_them_is_named(tmp_path):
+    (tmp_path / "t.csv").write_text("id;a;b;c\n" + "".join(f"r{i};1,{i}00;20;30\n" for i in range(1, 9)))
+    with (
+        open_table(tmp_path / "t.csv") as told,
+        pytest.raises(TableError, match=r"'1,100' in row 1, which can be read"),
+    ):
+        Plan.of(told, Options())
+
+
+def test_percentages_that_lack_a_column_are_no_counts(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,c\n<1 %,50 %,50 %\n" + 30 * "20 %,30 %,50 %\n")
+    with (
+        open_table(tmp_path / "t.csv") as told,
+        pytest.raises(TableError, match=r"'<1 %' in row 1, which is not a num"),
+    ):
+        Plan.of(told, Options())
 
 
 def test_what_cannot_be_guessed_is_asked_for():

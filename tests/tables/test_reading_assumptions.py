@@ -12,6 +12,7 @@ from hidldl.app.words import WORDS as PAGE_WORDS
 from hidldl.cli.terminal import WORDS as SHELL_WORDS
 from hidldl.errors import TableError, notes_in
 from hidldl.tables import delimited, sources
+from hidldl.tables.columns import why_not_a_number
 from hidldl.tables.reading import open_table, table_of
 from malformed import MALFORMED
 from table_files import GOOD, opened
@@ -24,6 +25,21 @@ def test_decimal_commas(tmp_path):
     assert mixed.read().to_numpy().tolist() == [[0.25, 0.5], [1, 0.5]]
     thousands = opened(tmp_path, "x;y\n1,234;2\n5,678;2\n").scan()[0]
     assert (thousands.kind, thousands.odd_value) == ("text", "1,234")
+
+
+@pytest.mark.parametrize("sign", ["%", " %", "\u00a0%", "\u202f%"])
+def test_decimal_commas_before_percent_signs(tmp_path, sign):
+    assert opened(tmp_path, f"x;y\n61,2{sign};38,8{sign}\n50{sign};50{sign}\n").decimal == ","
+    assert opened(tmp_path, f"x;y\n1,234{sign};2\n5,678{sign};2\n").decimal == "."
+
+
+def test_the_cell_that_is_no_number_is_named(tmp_path):
+    cells = "".join(f"{n} %,{100 - n} %\n" for n in range(10, 30))
+    column = opened(tmp_path, f"a,b\n{cells}<1 %,99 %\n").scan()[0]
+    assert (column.kind, column.odd_row, column.odd_value) == ("text", 21, "<1 %")
+    assert why_not_a_number("<1 %") == "which is not a number; correct it"
+    assert why_not_a_number("61,200 %").startswith("which can be read in two ways")
+    assert why_not_a_number("61.2 %").startswith("which is a percentage beside other numbers")
 
 
 NOTATIONS = {

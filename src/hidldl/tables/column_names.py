@@ -19,7 +19,7 @@ def select_columns(wanted: str | Sequence[str], table: str, names: list[str], op
     if isinstance(wanted, str) and wanted not in known:
         matches = {part: _columns_named(part, names) for part in re.split(r"\s*,\s*", wanted.strip(" ,"))}
     else:
-        exact = [wanted] if isinstance(wanted, str) else wanted
+        exact = [wanted] if isinstance(wanted, str) else map(str, wanted)  # a DataFrame may number its columns
         matches = {name: [name] if name in known else [] for name in exact}
     for part, columns in matches.items():
         if not columns:

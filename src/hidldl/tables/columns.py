@@ -1,5 +1,6 @@
 """What the columns of a table hold: which cells are missing, which are numbers, and the summary of a whole column."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
@@ -29,6 +30,7 @@ MOST_DISTINCT = 1000
 MOSTLY = 0.8
 FIRST_ROWS = 1000
 """Rows that are kept to be looked at."""
+_MAYBE_THOUSANDS = re.compile(r"\d[.,]\d{3}(?!\d)")
 _TRUTHS = {"True": "1", "TRUE": "1", "true": "1", "False": "0", "FALSE": "0", "false": "0"}
 
 
@@ -77,7 +79,7 @@ class Column:
         Whether the kind is "number" and all are whole.
     odd_row, odd_value : int and str, optional
         In a text column that is mostly numbers, or numbers that can be read in two ways ("1,234") or are infinite: the
-        first cell that is not a number.
+        first cell that is no number however one reads it, or else the first that cannot be read for certain.
     words : tuple of str
         The words of `MARK_WORDS` and of the user that stand for missing cells here.
     notation : Notation, optional
@@ -209,6 +211,7 @@ class Tally:
         self._minimum, self._maximum = np.full((2, width), np.nan)
         self._whole = np.ones(width, dtype=bool)
         self._odd: dict[int, tuple[int, str]] = {}
+        self._strange: dict[int, tuple[int, str]] = {}
         self._words: dict[int, frozenset[str]] = {}
         self._marks: dict[int, frozenset[str]] = {}
         self._candidates: dict[int, PossibleNotations | None] = {}
@@ -247,23 +250,32 @@ class Tally:
         self._n_mark[j] += cells.marks[cells.codes].sum()
         self._words[j] = self._words.get(j, frozenset()) | cells.words
         self._marks[j] = self._marks.get(j, frozenset()) | {text.strip() for text in cells.texts[cells.marks]}
-        odd = cells.odd[cells.codes]
-        if j not in self._odd and odd.any():
-            first = int(odd.argmax())
-            self._odd[j] = int(rows[first]), str(cells.texts[cells.codes[first]])
+        like = self._like_numbers(cells)
+        self._note_first(self._odd, j, cells, cells.odd, rows)
+        self._note_first(self._strange, j, cells, cells.odd & ~like, rows)
         odd_texts = cells.texts[cells.odd & ~np.isinf(cells.numbers)]
-        self._n_like[j] += self._count_like(cells)
+        self._n_like[j] += like[cells.codes].sum()
         self._add_distinct(j, texts=odd_texts)
         self._add_notations(j, cells)
 
     @staticmethod
-    def _count_like(cells: Cells) -> int:
-        """How many rows hold what a notation could make a number, or an infinite one."""
+    def _note_first(
+        firsts: dict[int, tuple[int, str]], j: int, cells: Cells, which: NDArray[np.bool_], rows: "pd.Index[int]"
+    ) -> None:
+        """Note the first row that holds one of these cells, unless one is known."""
+        here = which[cells.codes]
+        if j not in firsts and here.any():
+            first = int(here.argmax())
+            firsts[j] = int(rows[first]), str(cells.texts[cells.codes[first]])
+
+    @staticmethod
+    def _like_numbers(cells: Cells) -> NDArray[np.bool_]:
+        """Which of the different cells a notation could make a number, or are infinite."""
         like = np.isinf(cells.numbers)
         odd = np.flatnonzero(cells.odd & ~like)
         if len(odd):
             like[odd] = are_number_like(cells.texts[odd].tolist())
-        return int(like[cells.codes].sum())
+        return like
 
     def _add_notations(self, j: int, cells: Cells) -> None:
         """Look for how numbers are written: in pieces that pandas has read as numbers it is not known any more."""
@@ -316,7 +328,7 @@ class Tally:
         is_number = n_number > 0 and n_number + n_mark == n_filled
         kind: Literal["number", "text", "empty"] = "empty" if not n_filled else "number" if is_number else "text"
         is_odd = kind == "text" and j in self._odd and n_number + self._n_like[j] >= MOSTLY * (n_filled - n_mark)
-        odd_row, odd_value = self._odd[j] if is_odd else (None, None)
+        odd_row, odd_value = self._strange.get(j, self._odd[j]) if is_odd else (None, None)
         marks = self._marks.get(j, frozenset())
         n_distinct = sum(map(len, self._distinct[j])) if j in self._distinct else MOST_DISTINCT
         return Column(
@@ -379,7 +391,7 @@ def is_number(dtype: Any) -> bool:
 def why_not_a_number(value: str) -> str:
     """What is wrong with a cell that should be a number, and the remedy: the end of "column x holds y in row z, "."""
     bare = value.strip()
-    if bare.endswith("%"):
+    if bare.endswith("%") and is_number_like(bare) and not _MAYBE_THOUSANDS.search(bare):
         return "which is a percentage beside other numbers; write 0.45 for 45%"
     if np.isinf(pd.to_numeric(bare, errors="coerce")):
         return "which is not finite; correct it"

@@ -30,10 +30,10 @@ SMALL_BYTES = 2**24
 _DELIMITERS = ",;\t|"
 _LF, _CR, _QUOTE = b'\n\r"'
 _EDGE = rb'(?:^|(?<=[;\t|"\r\n]))[ ]*[-+]?'
-_ENDS = rb'[ ]*(?=[;\t|"\r\n])'
+_ENDS = rb'(?:[ ]|\xc2\xa0|\xe2\x80\xaf)*%?[ ]*(?=[;\t|"\r\n])'  # a percent sign may follow, also after spaces
 _COMMA_NUMBER = re.compile(_EDGE + rb"\d*,\d+" + _ENDS)
 _POINT_NUMBER = re.compile(_EDGE + rb"\d*\.\d+" + _ENDS)
-_THOUSANDS = re.compile(rb"\s*[-+]?\d{1,3}(,\d{3})+\s*")
+_THOUSANDS = re.compile(rb"\s*[-+]?\d{1,3}(,\d{3})+\D*")
 
 
 @dataclass(frozen=True)

@@ -109,9 +109,7 @@ class Plan:
         )
         labels = [column for column in columns if column.name in roles.labels]
         can_tell = find_method(options.method).tells_zeros
-        marks, total, notes = understand_labels(
-            options.hidden, options.normalise, table.name, labels, first, can_tell
-        )
+        marks, total, notes = understand_labels(options.hidden, options.normalise, table.name, labels, first, can_tell)
         notes = [*contents.notes, *roles.notes, *notes]
         return cls(roles, marks, total, tuple(notes), contents.whole_numbers)
 
@@ -232,6 +230,7 @@ def _row_names(
         return None
     if choice is None:
         return _guess_row_names(columns, first_rows, taken)
+    choice = str(choice)
     if choice not in [column.name for column in columns]:
         raise TableError(f"{table} has no column {quoted(choice)}", Remedy("id", "in another way"))
     return choice
@@ -263,7 +262,8 @@ def _no_labels(table: str, guess: Guess, columns: Sequence[Column], first_rows: 
         return AmbiguousLabelsError(problem, rivals, choices)
     return TableError(
         f"{table} does not show which columns are labels: none sum to the same in every row, and none are counts"
-        f"{_question_on_marks(columns, first_rows)}; its columns are {quoted_list(names)}",
+        f"{_question_on_marks(columns, first_rows) or _doubt_on_numbers(columns)}; "
+        f"its columns are {quoted_list(names)}",
         Remedy("labels"),
     )
 
@@ -280,14 +280,24 @@ def _question_on_marks(columns: Sequence[Column], first_rows: pd.DataFrame) -> s
     return ""
 
 
+def _doubt_on_numbers(columns: Sequence[Column]) -> str:
+    """The first cell that keeps a column of numbers from being one, if there is one."""
+    odd = next((column for column in columns if column.odd_row is not None), None)
+    return f" (column {quoted(odd.name)}{_odd_cell(odd)})" if odd else ""
+
+
+def _odd_cell(column: Column) -> str:
+    value = str(column.odd_value)
+    return f" holds {quoted(value)} in row {column.odd_row}, {why_not_a_number(value)}"
+
+
 def refuse_unusable_labels(table: str, labels: Sequence[Column], at_least: int = 2) -> None:
     """Refuse label columns that hold text or nothing."""
     if len(labels) < at_least:
         raise TableError(f"{table} has one label column; a distribution needs two or more", Remedy("labels"))
     for column in labels:
         if column.kind == "text":
-            row, value = column.odd_row, column.odd_value
-            where = f" holds {quoted(value)} in row {row}, {why_not_a_number(str(value))}." if row else " holds text."
+            where = f"{_odd_cell(column)}." if column.odd_row else " holds text."
             raise TableError(f"label column {quoted(column.name)} of {table}{where}")
         if column.kind == "empty":
             raise TableError(f"label column {quoted(column.name)} of {table} is empty; drop it, or name others.")
@@ -361,7 +371,11 @@ def guess_labels(columns: Sequence[Column], first_rows: pd.DataFrame, marks: Col
     names = [column.name for column in columns if column.kind == "number" and not _is_id(column, first_rows)]
     cells = first_rows[names].to_numpy(float)
     cells = np.where(np.isin(cells, list(marks)), np.nan, cells)
-    return guess_among(names, cells)
+    guess = guess_among(names, cells)
+    with_sign = {column.name for column in columns if column.notation is not None and column.notation.percent}
+    if guess.best is not None and guess.best.kind == "counts" and not with_sign.isdisjoint(guess.best.labels):
+        return Guess()  # cells with a percent sign are no counts: a column that belongs to them could not be read
+    return guess
 
 
 def _no_features_beside(labels: Sequence[str], free: Sequence[Column], first_rows: pd.DataFrame) -> dict[str, str]:
