@@ -113,3 +113,10 @@ def test_mismatches_are_refused():
     frame = pd.DataFrame(ONE_HOT, columns=list("abc"))
     with pytest.raises(ValueError, match="same labels in different order"):
         score(frame, frame[list("cba")])
+    with pytest.raises(
+        ValueError, match=r"same rows .* position 0 \(0 and 2\); use D_pred.reindex\(index=D_true.index\)"
+    ):
+        score(frame, frame.iloc[::-1])
+    with pytest.raises(ValueError, match=r"same labels .* position 0 \(0 and 2\); use D_pred.reindex\(columns="):
+        score(pd.DataFrame(ONE_HOT), pd.DataFrame(ONE_HOT)[[2, 1, 0]])
+    assert score(frame, frame.set_axis(list("xyz")))["clark"] == 0

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from estimators import LEARNERS, RECOVERERS
-from hidldl import BayesHidLDL, HidLDL, MeanFill
+from hidldl import SABFGS, BayesHidLDL, HidLDL, MeanFill
 from hidldl.randomness import random_generator
 from hidldl.validation import (
     ROW_SUM_TOLERANCE,
@@ -147,7 +147,7 @@ def test_features_whose_squares_overflow_are_refused_in_words(hidden, container)
     assert MeanFill().fit(container(X), hidden.D_obs, observed=hidden.observed).n_features_in_ == X.shape[1]
     X = np.abs(X) * 1e167  # also their sum is infinite, but they are not
     X[:3] = 1
-    with pytest.raises(ValueError, match=r"^X exceeds 1e\+150 in row 3( \(index 3\))?, column 0, so .*; scale"):
+    with pytest.raises(ValueError, match=r"^X exceeds 1e\+150 in row 3, column 0, so .*; scale"):
         MeanFill().fit(container(X), hidden.D_obs, observed=hidden.observed)
 
 
@@ -187,6 +187,31 @@ class TestFramesInAnotherOrder:
         with pytest.raises(ValueError, match="X and D_obs have different rows"):
             MeanFill().fit(pd.DataFrame(hidden.X, index=np.arange(2, 62)), D_obs)
         assert MeanFill().fit(pd.DataFrame(hidden.X), D_obs).distributions_.index.equals(D_obs.index)
+
+    def test_a_table_without_names_that_was_sorted_or_shuffled_does_not_go_by_position(self, hidden):
+        X, D = pd.DataFrame(hidden.X), pd.DataFrame(hidden.D, columns=list("abcde"))
+        for other in (D.iloc[::-1], D.take(np.roll(range(60), -1))):
+            with pytest.raises(
+                ValueError, match=r"same rows in different order.*position 0 \(0 and (59|1)\); use D_obs.loc"
+            ):
+                MeanFill().fit(X, other)
+            with pytest.raises(ValueError, match=r"position 0 \((59|1) and 0\); use observed.loc\[D_obs.index\]"):
+                MeanFill().fit(hidden.X, other, observed=D > -1)
+
+    def test_votes_and_weights(self, hidden):
+        D = pd.DataFrame(hidden.D, index=[f"item {i}" for i in range(60)])
+        ones = pd.Series(1.0, D.index)
+        with pytest.raises(
+            ValueError, match=r"D_obs and votes .*position 0 \('item 0' and 'item 59'\); use votes.loc\[D_obs"
+        ):
+            BayesHidLDL().fit(hidden.X, D, votes=ones[::-1])
+        with pytest.raises(
+            ValueError, match=r"D and sample_weight .* in different order.*use sample_weight.loc\[D.index"
+        ):
+            SABFGS().fit(hidden.X, D, sample_weight=ones[::-1])
+        learner = SABFGS(max_iter=1).fit(hidden.X, D, sample_weight=ones.reset_index(drop=True))
+        with pytest.raises(ValueError, match="D and sample_weight have the same rows in different order"):
+            learner.score(hidden.X, D, sample_weight=ones[::-1])
 
     def test_rows_of_the_mask(self, hidden):
         names = [f"item {i}" for i in range(60)]
@@ -234,8 +259,11 @@ BAD_VOTES = {
     "a table": (np.ones((60, 5)), r"votes has shape \(60, 5\); give one number for each of the 60 rows"),
     "negative": (spoiled(np.ones(60), 7, -1.0), "votes is negative in row 7; give numbers of 0 or more"),
     "none at all": (np.zeros(60), "votes is zero in every row; give at least one row a positive number"),
-    "not a number": (spoiled(np.ones(60), 7, NAN), "votes contains NaN"),
-    "infinite": (spoiled(np.ones(60), 7, np.inf), "votes contains infinity"),
+    "not a number": (spoiled(np.ones(60), 7, NAN), "votes is not a finite number in row 7; give numbers of 0 or more"),
+    "infinite": (
+        pd.Series(spoiled(np.ones(60), 7, np.inf), range(1, 61)),
+        r"not a finite number in row 7 \(index 8\); give",
+    ),
 }
 
 

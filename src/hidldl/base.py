@@ -157,7 +157,7 @@ class Recoverer(ResultDisplay, DistributionEstimator, is_method=False):
             return self._fit_on_cluster(X, D_obs, observed, votes)
         features, rows = self._check_table(X, D_obs, observed)
         self._check_parameters(*rows.shares.shape)
-        self._votes = self._check_votes(votes, len(rows.shares))
+        self._votes = self._check_votes(votes, len(rows.shares), rows.frame)
         self._unknown, self._has_mask = rows.unknown, observed is not None
         return self._fit_prepared(self._prepare(features, rows.shares), features, rows)
 
@@ -339,14 +339,14 @@ class Recoverer(ResultDisplay, DistributionEstimator, is_method=False):
         )
         check_same_rows(X, features.shape[0], labels)
         check_same_labels(self.label_names_, self.n_labels_, labels)
-        return NewRows(features, labels, self._check_votes(votes, features.shape[0]))
+        return NewRows(features, labels, self._check_votes(votes, features.shape[0], labels.frame))
 
-    def _check_votes(self, votes: Any, n_rows: int) -> FloatArray | None:
+    def _check_votes(self, votes: Any, n_rows: int, frame: pd.DataFrame | None = None) -> FloatArray | None:
         if votes is None:
             return None
         if not self.uses_votes:
             raise TypeError(f"{self.method_name} does not use votes; leave them out, or use BayesHidLDL.")
-        return check_one_per_row(votes, n_rows, "votes", "number")
+        return check_one_per_row(votes, n_rows, "votes", "number", frame)
 
     def _complete(self, new: NewRows) -> FloatArray:
         """Complete new rows: predictions, with the observed proportions restored."""

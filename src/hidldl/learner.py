@@ -38,7 +38,7 @@ class Learner(DistributionEstimator, is_method=False):
         features = check_features(self, X, reset=True, min_rows=self._min_rows)
         check_same_rows(X, features.shape[0], rows, name="D")
         self._check_parameters(*rows.shares.shape)
-        self._fit(features, rows.shares, check_sample_weight(sample_weight, len(rows.shares)))
+        self._fit(features, rows.shares, check_sample_weight(sample_weight, len(rows.shares), rows.frame))
         self.n_labels_ = rows.shares.shape[1]
         self.label_names_ = rows.label_names
         return self
@@ -53,7 +53,7 @@ class Learner(DistributionEstimator, is_method=False):
         check_same_rows(X, len(predicted), rows, name="D")
         check_same_labels(self.label_names_, predicted.shape[1], rows, name="D")
         values = MEASURES["intersection"].rows(rows.shares, predicted)
-        return float(np.average(values, weights=check_sample_weight(sample_weight, len(values))))
+        return float(np.average(values, weights=check_sample_weight(sample_weight, len(values), rows.frame)))
 
     @abstractmethod
     def _fit(self, X: Any, D: FloatArray, sample_weight: FloatArray) -> None:

@@ -36,17 +36,26 @@ def _place(X: Any, at_fault: BoolArray, original: Any) -> str:
     first = np.argwhere(at_fault)[0]
     i, j = (axis[first[0]] for axis in sparse.coo_array(X).coords) if sparse.issparse(X) else first
     frame = original if isinstance(original, pd.DataFrame) else None
-    return f"{row_name(frame, int(i))}, column {int(j) if frame is None else repr(frame.columns[int(j)])}"
+    return f"{row_name(frame, int(i))}, column {int(j) if frame is None else _name(frame.columns, int(j))}"
 
 
 def refuse_misaligned(
     first: "pd.Index[Any]", second: "pd.Index[Any]", first_name: str, second_name: str, remedy: str, kind: str
 ) -> None:
-    """Named rows or labels must be the same in the same order; unnamed ones (0, 1, 2, ...) go by position."""
-    if first.equals(second) or _is_positional(first) or _is_positional(second):
+    """Rows or labels must have the same names in the same order; unnamed ones (0, 1, 2, ...) go by position."""
+    if first.equals(second):
         return
+    # Also 0, 1, 2, ... in another order are names: of a table that was sorted or shuffled.
     if len(first) == len(second) and set(first) == set(second):
-        raise ValueError(f"{first_name} and {second_name} have the same {kind} in different order; use {remedy}.")
+        for i, (one, other) in enumerate(zip(first, second, strict=True)):
+            if one != other:
+                raise ValueError(
+                    f"{first_name} and {second_name} have the same {kind} in different order, first at position {i} "
+                    f"({one!r} and {other!r}); use {remedy}, or pass arrays, which go by position."
+                )
+        return
+    if _is_positional(first) or _is_positional(second):
+        return
     raise ValueError(
         f"{first_name} and {second_name} have different {kind}; use the same names, or pass arrays, which have none."
     )
@@ -56,11 +65,16 @@ def _is_positional(index: "pd.Index[Any]") -> bool:
     return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1
 
 
-def row_name(frame: pd.DataFrame | None, i: int) -> str:
-    """What a message calls a row."""
-    return f"row {i}" if frame is None else f"row {i} (index {frame.index[i]!r})"
+def row_name(frame: "pd.DataFrame | pd.Series[Any] | None", i: int) -> str:
+    """What a message calls a row: its number, and its name if it has one."""
+    return f"row {i}" if frame is None or _is_positional(frame.index) else f"row {i} (index {_name(frame.index, i)})"
 
 
 def label_name(frame: pd.DataFrame | None, j: int) -> str:
     """What a message calls a label."""
-    return f"label {j}" if frame is None else f"label {frame.columns[j]!r}"
+    return f"label {j}" if frame is None else f"label {_name(frame.columns, j)}"
+
+
+def _name(index: "pd.Index[Any]", i: int) -> str:
+    """A name as it would be written in Python: 7, where NumPy shows np.int64(7)."""
+    return repr(index[i : i + 1].tolist()[0])

@@ -191,25 +191,32 @@ def check_matrix_pair(D_true: Any, D_pred: Any, *, name: str = "D_pred") -> tupl
     return true, pred
 
 
-def check_sample_weight(sample_weight: Any, n_rows: int) -> FloatArray:
-    """One finite, non-negative weight per row; ones where none are given."""
+def check_sample_weight(sample_weight: Any, n_rows: int, frame: pd.DataFrame | None = None) -> FloatArray:
+    """One finite, non-negative weight per row of ``D``, which is ``frame``; ones where none are given."""
     if sample_weight is None:
         return np.ones(n_rows)
-    return check_one_per_row(sample_weight, n_rows, "sample_weight", "weight")
+    return check_one_per_row(sample_weight, n_rows, "sample_weight", "weight", frame, rows_name="D")
 
 
-def check_one_per_row(values: Any, n_rows: int, name: str, what: str) -> FloatArray:
-    """One finite number of 0 or more per row, not 0 in every row."""
+def check_one_per_row(
+    values: Any, n_rows: int, name: str, what: str, frame: pd.DataFrame | None = None, *, rows_name: str = "D_obs"
+) -> FloatArray:
+    """One finite number of 0 or more per row of ``rows_name``, which is ``frame``, and not 0 in every row."""
     from sklearn.utils import check_array
 
-    values = check_array(in_memory(values), ensure_2d=False, dtype=np.float64, input_name=name)
-    if values.shape != (n_rows,):
-        raise ValueError(f"{name} has shape {values.shape}; give one {what} for each of the {n_rows} rows.")
-    if (values < 0).any():
-        raise ValueError(f"{name} is negative in row {int((values < 0).argmax())}; give {what}s of 0 or more.")
-    if not values.any():
+    series = values if isinstance(values, pd.Series) else None
+    checked = check_array(in_memory(values), ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
+    if checked.shape != (n_rows,):
+        raise ValueError(f"{name} has shape {checked.shape}; give one {what} for each of the {n_rows} rows.")
+    if series is not None and frame is not None:
+        refuse_misaligned(frame.index, series.index, rows_name, name, f"{name}.loc[{rows_name}.index]", "rows")
+    for wrong, fault in ((~np.isfinite(checked), "is not a finite number"), (checked < 0, "is negative")):
+        if wrong.any():
+            row = row_name(series, int(wrong.argmax()))
+            raise ValueError(f"{name} {fault} in {row}; give {what}s of 0 or more.")
+    if not checked.any():
         raise ValueError(f"{name} is zero in every row; give at least one row a positive {what}.")
-    return np.asarray(values)
+    return np.asarray(checked)
 
 
 def check_number(

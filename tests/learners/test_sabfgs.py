@@ -67,7 +67,7 @@ def test_stopping_early_is_a_warning_with_the_gradient(data):
         (np.ones(3), r"sample_weight has shape \(3,\); give one weight for each of the 80 rows"),
         (np.where(np.arange(80) == 7, -1.0, 1.0), "sample_weight is negative in row 7"),
         (np.zeros(80), "sample_weight is zero in every row"),
-        (np.full(80, np.nan), "sample_weight contains NaN"),
+        (np.full(80, np.nan), "sample_weight is not a finite number in row"),
     ],
 )
 def test_bad_weights_are_refused(data, weights, message):
