@@ -105,6 +105,13 @@ def test_matrices_off_the_simplex_can_be_compared():
     assert score(UNIFORM, np.zeros((1, 3)))["cosine"] == 0
 
 
+def test_the_truth_is_on_the_simplex():
+    with pytest.raises(ValueError, match=r"row 0 of D_true sums to 2; .*Divide each row by its sum"):
+        score(2 * ONE_HOT, ONE_HOT)
+    with pytest.raises(ValueError, match="D_true is negative in row 0, label 1"):
+        score([[1.2, -0.2, 0.0]], UNIFORM)
+
+
 def test_mismatches_are_refused():
     with pytest.raises(ValueError, match=r"D_true has shape \(3, 3\) but D_pred has shape \(1, 3\)"):
         score(ONE_HOT, UNIFORM)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import rel_entr
 
 from hidldl.arrays import FloatArray
-from hidldl.validation import check_matrix_pair
+from hidldl.validation import check_distributions, check_matrix_pair
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,10 @@ def score(D_true: Any, D_pred: Any, measures: str | Iterable[str] | None = None)
     Parameters
     ----------
     D_true : array or DataFrame of shape (n, m)
-        Ground truth.
+        Ground truth: rows of shares of 0 or more that sum to 1 within 1e-3.
     D_pred : array or DataFrame of shape (n, m)
-        Distributions to compare with it; they need not be on the simplex.
+        What to compare with it, taken as it is, also off the simplex, where a method's own matrix
+        (``raw_distributions_``) may be. Divide rows of percentages or counts by their sums first.
     measures : name or names, optional
         Some of ``MEASURES``; all of them by default.
 
@@ -62,6 +63,7 @@ def score(D_true: Any, D_pred: Any, measures: str | Iterable[str] | None = None)
     if unknown:
         raise ValueError(f"measures has unknown names {unknown}; choose from {list(MEASURES)}.")
     true, pred = check_matrix_pair(D_true, D_pred)
+    check_distributions(D_true, name="D_true")
     return {name: float(MEASURES[name].compute(true, pred).mean()) for name in names}
 
 
