@@ -382,14 +382,18 @@ class TestChecksOnTheirOwn:
 
     def test_labels_of_a_model_and_of_rows_are_the_same(self):
         frame = pd.DataFrame([[0.5, 0.5], [0.2, 0.8]], columns=["joy", "fear"])
-        rows, plain = check_observed_rows(frame), check_observed_rows(frame.to_numpy())
         for names in (None, pd.Index(["joy", "fear"])):
-            check_same_labels(names, 2, rows)
-            check_same_labels(names, 2, plain)
+            check_same_labels(names, 2, frame)
+            check_same_labels(names, 2, frame.to_numpy())
         with pytest.raises(ValueError, match="same labels in different order"):
-            check_same_labels(pd.Index(["fear", "joy"]), 2, rows)
-        with pytest.raises(ValueError, match="D_obs has 2 labels but the model was fitted with 3"):
-            check_same_labels(None, 3, plain)
+            check_same_labels(pd.Index(["fear", "joy"]), 2, frame)
+        with pytest.raises(
+            ValueError, match=r"the model and D_obs have different labels: D_obs lacks \['anger'\]; use"
+        ):
+            check_same_labels(pd.Index(["anger", "joy"]), 2, frame)
+        for given, missing in ((frame.to_numpy(), ""), (frame, r": D_obs lacks \['anger'\]")):
+            with pytest.raises(ValueError, match=f"D_obs has 2 labels but the model was fitted with 3{missing}; give"):
+                check_same_labels(pd.Index(["joy", "anger", "fear"]), 3, given)
 
     def test_features_outside_an_estimator_have_the_rows_of_the_labels(self, hidden):
         rows = check_distributions(hidden.D)

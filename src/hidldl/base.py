@@ -329,6 +329,7 @@ class Recoverer(ResultDisplay, DistributionEstimator, is_method=False):
                 if value is not None:
                     raise ValueError(f"{name} says something about D_obs, but D_obs is None; give D_obs too.")
             D_obs = np.full((features.shape[0], self.n_labels_), np.nan)
+        check_same_labels(self.label_names_, self.n_labels_, D_obs)
         labels = check_observed_rows(
             D_obs,
             observed,
@@ -338,7 +339,6 @@ class Recoverer(ResultDisplay, DistributionEstimator, is_method=False):
             can_tell=self.can_tell_new_zeros,
         )
         check_same_rows(X, features.shape[0], labels)
-        check_same_labels(self.label_names_, self.n_labels_, labels)
         return NewRows(features, labels, self._check_votes(votes, features.shape[0], labels.frame))
 
     def _check_votes(self, votes: Any, n_rows: int, frame: pd.DataFrame | None = None) -> FloatArray | None:
@@ -382,9 +382,9 @@ class Recoverer(ResultDisplay, DistributionEstimator, is_method=False):
         It needs no ground truth: everything compared is data that the user has. Higher is better.
         """
         predicted = np.asarray(self.predict(X))
+        check_same_labels(self.label_names_, predicted.shape[1], D_obs)
         rows = check_observed_rows(D_obs, observed, every_label_seen=False, may_be_partial=self._may_be_partial)
         check_same_rows(X, len(predicted), rows)
-        check_same_labels(self.label_names_, predicted.shape[1], rows)
         predicted_shares = clip_and_close(np.where(rows.observed, predicted, 0))
         return MEASURES["intersection"](clip_and_close(rows.shares), predicted_shares)
 

@@ -49,9 +49,10 @@ class Learner(DistributionEstimator, is_method=False):
 
     def score(self, X: Any, D: Any, sample_weight: Any = None) -> float:
         """Mean intersection of the predicted rows with ``D``; higher is better."""
-        predicted, rows = np.asarray(self.predict(X)), check_distributions(D)
+        predicted = np.asarray(self.predict(X))
+        check_same_labels(self.label_names_, predicted.shape[1], D, name="D")
+        rows = check_distributions(D)
         check_same_rows(X, len(predicted), rows, name="D")
-        check_same_labels(self.label_names_, predicted.shape[1], rows, name="D")
         values = MEASURES["intersection"].rows(rows.shares, predicted)
         return float(np.average(values, weights=check_sample_weight(sample_weight, len(values), rows.frame)))
 

@@ -1,5 +1,7 @@
 """Errors for what is wrong with a matrix: in which row, which label, and what to do about it."""
 
+import reprlib
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -56,9 +58,15 @@ def refuse_misaligned(
         return
     if _is_positional(first) or _is_positional(second):
         return
-    raise ValueError(
-        f"{first_name} and {second_name} have different {kind}; use the same names, or pass arrays, which have none."
-    )
+    difference = f"{first_name} and {second_name} have different {kind}{lacking(second_name, second, first)}"
+    raise ValueError(f"{difference}; use the same names, or pass arrays, which have none.")
+
+
+def lacking(name: str, names: Iterable[Any], wanted: Iterable[Any]) -> str:
+    """What a message adds about names that are missing, if any are."""
+    known = set(names)
+    missing = [each for each in wanted if each not in known]
+    return f": {name} lacks {reprlib.repr(missing)}" if missing else ""
 
 
 def _is_positional(index: "pd.Index[Any]") -> bool:

@@ -16,6 +16,7 @@ from hidldl.refusals import (
     fault_at,
     huge_feature,
     label_name,
+    lacking,
     nonfinite_feature,
     refuse_misaligned,
     row_name,
@@ -161,15 +162,18 @@ def check_same_rows(X: Any, n_rows: int, rows: ObservedRows, *, name: str = "D_o
         refuse_misaligned(X.index, rows.frame.index, features_name, name, remedy, "rows")
 
 
-def check_same_labels(label_names: Any, n_labels: int, rows: ObservedRows, *, name: str = "D_obs") -> None:
-    """Rows to compare with a model must have the labels that it was fitted with, in the same order."""
-    if rows.shares.shape[1] != n_labels:
-        raise ValueError(
-            f"{name} has {rows.shares.shape[1]} labels but the model was fitted with {n_labels}; give the same labels."
-        )
-    if label_names is not None and rows.frame is not None:
-        remedy = f"{name}[model.label_names_]"
-        refuse_misaligned(label_names, rows.frame.columns, "the model", name, remedy, "labels")
+def check_same_labels(label_names: Any, n_labels: int, D_obs: Any, *, name: str = "D_obs") -> None:
+    """Rows for a model must have the labels that it was fitted with, in the same order.
+
+    It is asked before the rows are checked: without some of its labels, a row sums to less than 1.
+    """
+    shares, frame = _as_matrix(D_obs, name)
+    if shares.shape[1] != n_labels:
+        missing = "" if frame is None or label_names is None else lacking(name, frame.columns, label_names)
+        sizes = f"{name} has {shares.shape[1]} labels but the model was fitted with {n_labels}"
+        raise ValueError(f"{sizes}{missing}; give the same labels.")
+    if label_names is not None and frame is not None:
+        refuse_misaligned(label_names, frame.columns, "the model", name, f"{name}[model.label_names_]", "labels")
 
 
 def check_matrix_pair(D_true: Any, D_pred: Any, *, name: str = "D_pred") -> tuple[FloatArray, FloatArray]:
