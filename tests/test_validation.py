@@ -157,6 +157,44 @@ def test_frames_name_the_row_and_the_label():
         check_observed_rows(frame)
 
 
+NOT_NUMBERS = {
+    "text": ["a"] * 60,
+    "text below numbers": [0.2] * 59 + ["a"],
+    "categories": pd.Categorical(["a"] * 60),
+    "dates": pd.Timestamp("2020-01-01"),
+    "dates with a zone": pd.Timestamp("2020-01-01", tz="UTC"),
+    "durations": pd.Timedelta("1s"),
+    "periods": pd.Period("2020"),
+}
+
+
+@pytest.mark.parametrize("values", NOT_NUMBERS.values(), ids=NOT_NUMBERS)
+def test_columns_of_text_and_dates_are_named(hidden, values):
+    X, D = pd.DataFrame(hidden.X), pd.DataFrame(hidden.D, columns=list("abcde"))
+    place = r"in row (0|59), column 'odd', which is not a number; encode text and dates as numbers, or leave the column"
+    for kind in (MeanFill, SABFGS):
+        with pytest.raises(ValueError, match=f"X holds '.*' {place}"):
+            kind().fit(X.assign(odd=values), D)
+        with pytest.raises(ValueError, match=f"D(_obs)? holds '.*' {place}"):
+            kind().fit(X, D.assign(odd=values))
+    with pytest.raises(ValueError, match=f"X holds '.*' {place}"):
+        check_features_of_rows(X[[0]].assign(odd=values), check_distributions(D), name="X", rows_name="D")
+
+
+def test_a_table_of_nothing_but_dates_is_no_table_of_numbers(hidden):
+    with pytest.raises(ValueError, match="X holds '2020-01-01 00:00:00' in row 0, column 'day', which is not a number"):
+        MeanFill().fit(pd.DataFrame({"day": [pd.Timestamp("2020-01-01")] * 60}), hidden.D)
+
+
+def test_numbers_as_objects_are_numbers(hidden):
+    X, D = pd.DataFrame(hidden.X), pd.DataFrame(hidden.D)
+    D.iloc[0, 0] = np.nan
+    D.iloc[0] /= D.iloc[0].sum()
+    expected = MeanFill().fit(X, D).distributions_
+    D = D.astype(object).where(D.notna(), None)
+    assert MeanFill().fit(X.astype(str), D).distributions_.equals(expected)
+
+
 class TestWhatCameInOtherContainers:
     def test_a_masked_entry_is_hidden(self, hidden):
         masked = np.ma.masked_array(hidden.D_obs, mask=~hidden.observed)
@@ -336,6 +374,14 @@ def test_random_states_of_every_kind():
     legacy = [random_generator(np.random.RandomState(7)).random() for _ in range(2)]
     assert legacy[0] == legacy[1]
     assert random_generator(None).random() != random_generator(None).random()
+
+
+@pytest.mark.parametrize(
+    ("seed", "kind"), [(-1, ValueError), (np.int64(-1), ValueError), ("a", TypeError), (0.5, TypeError)]
+)
+def test_seeds_that_are_none_are_refused_by_name(seed, kind):
+    with pytest.raises(kind, match=r"random_state must be an integer of 0 or more, .* or None, got .*(-1|a|0\.5)"):
+        random_generator(seed)
 
 
 def test_one_dimension_is_refused_in_one_line():

@@ -15,7 +15,11 @@ def random_generator(random_state: RandomState) -> np.random.Generator:
     """A generator of its own for a seed, a generator, or an old-style random state."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31, size=4))
-    return np.random.default_rng(random_state)
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        wanted = "random_state must be an integer of 0 or more, a Generator, a RandomState or None"
+        raise type(error)(f"{wanted}, got {random_state!r}.") from None
 
 
 def some_rows(rng: np.random.Generator, n_rows: int, n_wanted: int) -> IntArray:

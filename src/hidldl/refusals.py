@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 from scipy import sparse
 
 from hidldl.arrays import BoolArray
@@ -15,6 +16,25 @@ def fault_at(at_fault: BoolArray, frame: pd.DataFrame | None, name: str, fault: 
     """The error for the first share of a matrix that is at fault."""
     i, j = np.unravel_index(int(at_fault.argmax()), at_fault.shape)
     return ValueError(f"{name} {fault} in {row_name(frame, int(i))}, {label_name(frame, int(j))}; {remedy}.")
+
+
+def refuse_text_and_dates(values: Any, name: str) -> None:
+    """Columns of a DataFrame must hold numbers; text that reads as one, as in "0.5", is one."""
+    for j, dtype in enumerate(values.dtypes if isinstance(values, pd.DataFrame) else ()):
+        for i, value in enumerate(() if is_numeric_dtype(dtype) else values.iloc[:, j]):
+            if not _is_number(value):
+                place = f"{row_name(values, i)}, column {_name(values.columns, j)}"
+                remedy = "encode text and dates as numbers, or leave the column out"
+                raise ValueError(f"{name} holds {str(value)[:40]!r} in {place}, which is not a number; {remedy}.")
+
+
+def _is_number(value: Any) -> bool:
+    """Whether NumPy takes it for a number, as it does nothing at all."""
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return value is None or value is pd.NA
+    return True
 
 
 def nonfinite_feature(X: Any, original: Any, name: str) -> ValueError:

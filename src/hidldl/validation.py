@@ -19,6 +19,7 @@ from hidldl.refusals import (
     lacking,
     nonfinite_feature,
     refuse_misaligned,
+    refuse_text_and_dates,
     row_name,
 )
 
@@ -72,6 +73,7 @@ def check_features(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) ->
     from sklearn.utils.validation import validate_data  # here, since reading a table needs no scikit-learn
 
     X = in_memory(X)
+    refuse_text_and_dates(X, "X")
     checked = validate_data(estimator, X, reset=reset, ensure_min_samples=min_rows, **_FEATURE_CHECKS)
     _check_feature_values(checked, X, "X", may_be_huge=not reset)
     return checked
@@ -82,6 +84,7 @@ def check_features_of_rows(X: Any, rows: ObservedRows, *, name: str, rows_name: 
     from sklearn.utils import check_array
 
     X = in_memory(X)
+    refuse_text_and_dates(X, name)
     checked = check_array(X, input_name=name, **_FEATURE_CHECKS)
     _check_feature_values(checked, X, name)
     check_same_rows(X, checked.shape[0], rows, name=rows_name, features_name=name)
@@ -318,6 +321,7 @@ def _as_matrix(values: Any, name: str) -> tuple[FloatArray, pd.DataFrame | None]
     if frame is not None and frame.columns.has_duplicates:
         duplicate = frame.columns[frame.columns.duplicated()][0]
         raise ValueError(f"{name} has two labels named {duplicate!r}; rename one.")
+    refuse_text_and_dates(values, name)
     if np.ndim(values) == 1:
         raise ValueError(f"{name} has one dimension; give a row per item with a column per label.")
     if isinstance(values, np.ma.MaskedArray):
