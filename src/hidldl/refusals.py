@@ -12,10 +12,13 @@ from scipy import sparse
 from hidldl.arrays import BoolArray
 
 
-def fault_at(at_fault: BoolArray, frame: pd.DataFrame | None, name: str, fault: str, remedy: str) -> ValueError:
+def fault_at(
+    at_fault: BoolArray, frame: pd.DataFrame | None, name: str, fault: str, remedy: str, first_row: int = 0
+) -> ValueError:
     """The error for the first share of a matrix that is at fault."""
     i, j = np.unravel_index(int(at_fault.argmax()), at_fault.shape)
-    return ValueError(f"{name} {fault} in {row_name(frame, int(i))}, {label_name(frame, int(j))}; {remedy}.")
+    row, label = row_name(frame, int(i), first_row), label_name(frame, int(j))
+    return ValueError(f"{name} {fault} in {row}, {label}; {remedy}.")
 
 
 def refuse_text_and_dates(values: Any, name: str) -> None:
@@ -93,9 +96,10 @@ def _is_positional(index: "pd.Index[Any]") -> bool:
     return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1
 
 
-def row_name(frame: "pd.DataFrame | pd.Series[Any] | None", i: int) -> str:
-    """What a message calls a row: its number, and its name if it has one."""
-    return f"row {i}" if frame is None or _is_positional(frame.index) else f"row {i} (index {_name(frame.index, i)})"
+def row_name(frame: "pd.DataFrame | pd.Series[Any] | None", i: int, first: int = 0) -> str:
+    """What a message calls a row: its number, counted from ``first`` (1 in files), and its name if it has one."""
+    names = None if frame is None or _is_positional(frame.index) else frame.index
+    return f"row {i + first}" + ("" if names is None else f" (index {_name(names, i)})")
 
 
 def label_name(frame: pd.DataFrame | None, j: int) -> str:

@@ -145,12 +145,12 @@ def check_observed_rows(
     return ObservedRows(shares, mask, frame, unknown if unknown.any() else None)
 
 
-def check_distributions(D: Any, *, name: str = "D") -> ObservedRows:
-    """Complete distributions: every entry counts as observed."""
+def check_distributions(D: Any, *, name: str = "D", first_row: int = 0) -> ObservedRows:
+    """Complete distributions: every entry counts as observed. Messages count rows from ``first_row``, 1 for files."""
     shares, frame = _as_matrix(D, name)
     shares = shares.copy()
-    _check_shares(shares, frame, name)
-    _check_row_sums(shares, frame, name, np.zeros(len(shares), dtype=bool))
+    _check_shares(shares, frame, name, first_row=first_row)
+    _check_row_sums(shares, frame, name, np.zeros(len(shares), dtype=bool), first_row=first_row)
     closed = shares / shares.sum(axis=1, keepdims=True)
     return ObservedRows(closed, np.ones(shares.shape, dtype=bool), frame)
 
@@ -347,23 +347,28 @@ def _check_feature_values(X: Any, original: Any, name: str, *, may_be_huge: bool
 
 
 def _check_shares(
-    shares: FloatArray, frame: pd.DataFrame | None, name: str, may_be_empty: BoolArray | bool = False
+    shares: FloatArray,
+    frame: pd.DataFrame | None,
+    name: str,
+    may_be_empty: BoolArray | bool = False,
+    *,
+    first_row: int = 0,
 ) -> None:
     for wrong, fault in ((~np.isfinite(shares), "is not a finite number"), (shares < 0, "is negative")):
         if wrong.any():
-            raise fault_at(wrong, frame, name, fault, "give a share between 0 and 1")
+            raise fault_at(wrong, frame, name, fault, "give a share between 0 and 1", first_row)
     # Subnormal numbers have too few digits to keep a proportion.
     shares[shares < np.finfo(shares.dtype).tiny] = 0
     empty = ~(shares > 0).any(axis=1) & ~np.asarray(may_be_empty)
     if empty.any():
-        row = row_name(frame, int(empty.argmax()))
+        row = row_name(frame, int(empty.argmax()), first_row)
         raise ValueError(
             f"{row} of {name} has no positive observed share; drop the row, or give at least one positive share."
         )
 
 
 def _check_row_sums(
-    shares: FloatArray, frame: pd.DataFrame | None, name: str, partial: BoolArray, *, over: str = ""
+    shares: FloatArray, frame: pd.DataFrame | None, name: str, partial: BoolArray, *, over: str = "", first_row: int = 0
 ) -> None:
     """Rows sum to 1, or to at most 1 where they are ``partial``."""
     sums = shares.sum(axis=1)
@@ -371,7 +376,7 @@ def _check_row_sums(
     if wrong.any():
         i = int(wrong.argmax())
         raise ValueError(
-            f"{row_name(frame, i)} of {name} sums to {sums[i]:.6g}{over}; rows must sum to 1 within "
+            f"{row_name(frame, i, first_row)} of {name} sums to {sums[i]:.6g}{over}; rows must sum to 1 within "
             f"{ROW_SUM_TOLERANCE:g}. Divide each row by its sum if its entries are counts or shares of a larger whole."
         )
 

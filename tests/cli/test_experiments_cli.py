@@ -71,7 +71,10 @@ def test_compare_wants_a_complete_table(run, table):
     frame = pd.read_csv(table)
     frame.loc[3, "mood_joy"] = None
     frame.to_csv(table, index=False)
-    assert "mine.csv is not a finite number in row 3" in run("compare", table, "--labels", "mood_*").output
+    assert (
+        "mine.csv is not a finite number in row 4, label 'mood_joy'"
+        in run("compare", table, "--labels", "mood_*").output
+    )
 
 
 def first_rows(name):

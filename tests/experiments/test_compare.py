@@ -65,11 +65,24 @@ def test_it_refuses_what_it_does_not_know(data, tmp_path, options, message):
 def test_it_wants_complete_rows_and_features(data, tmp_path):
     gap = np.array(data.distributions)
     gap[0, 0] = np.nan
-    with pytest.raises(ValueError, match="Mine"):
+    with pytest.raises(ValueError, match="Mine is not a finite number in row 1, label 0"):
         compare(replace(data, distributions=gap), tmp_path)
+    named = pd.DataFrame(gap, index=[f"face {i}" for i in range(50)])
+    with pytest.raises(ValueError, match=r"Mine is not a finite number in row 1 \(index 'face 0'\), label 0"):
+        compare(replace(data, distributions=named), tmp_path)
+    for row, message in (
+        ([0.5, 0.5, 0.5, 0], r"row 2 of Mine sums to 1\.5"),
+        ([0] * 4, "row 2 of Mine has no positive"),
+    ):
+        wrong = np.array(data.distributions)
+        wrong[1] = row
+        with pytest.raises(ValueError, match=message):
+            compare(replace(data, distributions=wrong), tmp_path)
     features = np.array(data.features)
-    features[0, 0] = np.nan
-    with pytest.raises(ValueError, match="Mine has empty cells in its feature columns"):
+    features[3, 1] = np.nan
+    with pytest.raises(
+        ValueError, match=f"Mine .* feature columns, first in row 4, column '{data.feature_names[1]}'; fill"
+    ):
         compare(replace(data, features=features), tmp_path)
 
 

@@ -125,9 +125,13 @@ def compare(
 
 
 def _check_complete(data: Dataset) -> None:
-    check_distributions(data.distributions, name=data.name)
-    if not np.isfinite(_numbers(data.features)).all():
-        raise ValueError(f"{data.name} has empty cells in its feature columns; fill them first.")
+    """Rows are counted from 1, as in the file that most datasets come from."""
+    check_distributions(data.distributions, name=data.name, first_row=1)
+    empty = ~np.isfinite(_numbers(data.features))
+    if empty.any():
+        i, j = np.argwhere(empty)[0]
+        place = f"row {i + 1}, column {data.feature_names[j]!r}"
+        raise ValueError(f"{data.name} has empty cells in its feature columns, first in {place}; fill them first.")
 
 
 def _digest(data: Dataset) -> str:
