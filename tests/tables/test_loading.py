@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hidldl import MeanFill, load_table
+from hidldl import MeanFill, TableError, load_table
 
 
 @pytest.fixture
@@ -67,22 +67,31 @@ def test_wrong_calls_name_file_column_and_remedy(tmp_path, table):
         ({"labels": "is_*"}, "column 'id' of faces.csv holds 'a' in row 1, which is not a number"),
         ({"labels": ["size", "age", "is_joy", "is_fear"], "index": "id"}, "no feature columns"),
     ]:
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(TableError, match=message):
             load_table(path, **arguments)
 
 
 def test_wrong_files_are_refused(tmp_path, table):
-    with pytest.raises(FileNotFoundError, match=r"no file .*absent\.csv"):
+    with pytest.raises(TableError, match=r"no file .*absent\.csv"):
         load_table(tmp_path / "absent.csv", labels="y*")
     (tmp_path / "model.pkl").write_bytes(b"\x80\x04.")
-    with pytest.raises(ValueError, match=r"reads \.csv, \.tsv and \.parquet"):
+    with pytest.raises(TableError, match=r"reads \.csv, \.tsv and \.parquet"):
         load_table(tmp_path / "model.pkl", labels="y*")
     table.iloc[:0].to_csv(tmp_path / "empty.csv", index=False)
-    with pytest.raises(ValueError, match=r"empty\.csv has no rows"):
+    with pytest.raises(TableError, match=r"empty\.csv has no rows"):
         load_table(tmp_path / "empty.csv", labels="is_*")
     (tmp_path / "nothing.csv").write_text("")
-    with pytest.raises(ValueError, match=r"nothing\.csv is empty"):
+    with pytest.raises(TableError, match=r"nothing\.csv is empty"):
         load_table(tmp_path / "nothing.csv", labels="is_*")
+
+
+def test_a_folder_of_parquet_files_is_one_table(tmp_path, table):
+    (tmp_path / "faces").mkdir()
+    with pytest.raises(TableError, match=r"faces is not a file, but a folder without \.parquet files"):
+        load_table(tmp_path / "faces", labels="is_*", index="id")
+    for part in range(3):
+        table.iloc[[part]].to_parquet(tmp_path / "faces" / f"part-{part}.parquet", index=False)
+    assert list(load_table(tmp_path / "faces", labels="is_*", index="id").features.index) == ["a", "b", "c"]
 
 
 def test_a_saved_index_is_no_feature(tmp_path, table):
@@ -104,14 +113,14 @@ def test_suffixes_in_any_case_and_names_with_dots(tmp_path, table):
 
 def test_a_field_too_many_does_not_shift_the_others(tmp_path):
     (tmp_path / "t.csv").write_text("x,l_a,l_b\n1,0.5,0.5,\n2,0.4,0.6,\n")
-    with pytest.raises(ValueError, match=r"row 1 of t\.csv has 4 fields, but the header 3 names"):
+    with pytest.raises(TableError, match=r"row 1 of t\.csv has 4 fields, but the header 3 names"):
         load_table(tmp_path / "t.csv", labels="l_*")
 
 
 def test_times_are_not_numbers(tmp_path, table):
     table["when"] = pd.Timestamp("2020-01-01")
     table.to_parquet(tmp_path / "t.parquet", index=False)
-    with pytest.raises(ValueError, match=r"column 'when' of t\.parquet holds '2020-01-01"):
+    with pytest.raises(TableError, match=r"column 'when' of t\.parquet holds '2020-01-01"):
         load_table(tmp_path / "t.parquet", labels="is_*", index="id")
 
 
@@ -121,7 +130,7 @@ def test_other_encodings_and_separators(tmp_path, table):
     table.to_csv(tmp_path / "semicolons.csv", sep=";", index=False)
     assert load_table(tmp_path / "semicolons.csv", labels="is_*", index="id").feature_names == ("size", "age")
     table.to_csv(tmp_path / "semicolons.tsv", sep=";", index=False)
-    with pytest.raises(ValueError, match="Is the separator right"):
+    with pytest.raises(TableError, match="Is the separator right"):
         load_table(tmp_path / "semicolons.tsv", labels=["is_joy", "is_fear"])
     (tmp_path / "bom.csv").write_bytes(b"\xef\xbb\xbfx,y1,y2\n1,0.5,0.5\n")
     assert load_table(tmp_path / "bom.csv", labels="y*").feature_names == ("x",)
@@ -129,7 +138,7 @@ def test_other_encodings_and_separators(tmp_path, table):
 
 def test_duplicate_column_names_are_refused(tmp_path):
     (tmp_path / "twice.csv").write_text("a,y,y\n1,0.5,0.5\n")
-    with pytest.raises(ValueError, match="two columns named 'y'"):
+    with pytest.raises(TableError, match="two columns named 'y'"):
         load_table(tmp_path / "twice.csv", labels="y*")
 
 
@@ -152,5 +161,5 @@ def test_header_rows_and_sheets_can_be_named(tmp_path, table):
         table.to_excel(writer, sheet_name="May", index=False)
         table.head(2).to_excel(writer, sheet_name="June", index=False)
     assert len(load_table(book, wanted, index="id", sheet="June").features) == 2
-    with pytest.raises(ValueError, match="sheet"):
+    with pytest.raises(TableError, match="sheet"):
         load_table(book, wanted)

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from hidldl.datasets.dataset import Dataset
+from hidldl.errors import TableError
 from hidldl.tables.column_names import select_columns
 from hidldl.tables.columns import why_not_a_number
 from hidldl.tables.reading import open_table
@@ -30,8 +31,8 @@ def load_table(
     Parameters
     ----------
     path : path
-        A ``.csv``, ``.tsv``, ``.txt``, ``.parquet`` or ``.xlsx`` file; text may be compressed (``.csv.gz``). Parquet
-        needs ``pip install 'hidldl[parquet]'``, Excel ``'hidldl[excel]'``.
+        A ``.csv``, ``.tsv``, ``.txt``, ``.parquet`` or ``.xlsx`` file, or a folder of ``.parquet`` files; text may be
+        compressed (``.csv.gz``). Parquet needs ``pip install 'hidldl[parquet]'``, Excel ``'hidldl[excel]'``.
     labels : str or list of str
         The label columns: a list of exact names, or one text with names, patterns (``label_*``) and ranges
         (``joy..anger``) by commas, as for ``recover_table``.
@@ -44,6 +45,11 @@ def load_table(
     header_row : int or str, optional
         The row of the column names, 3 for the third of the file, or "2-3" for names in two rows, which are joined. By
         default the first row below titles.
+
+    Raises
+    ------
+    TableError
+        What cannot be read, or be what it is asked to be, and where. It is a ``ValueError``.
 
     Examples
     --------
@@ -66,14 +72,14 @@ def load_table(
         _refuse_missing_columns([index], table, path, "index")
     label_names = _select(labels, table, path, "labels")
     if index in label_names:
-        raise ValueError(f"column {index!r} of {path.name} is named in both index and labels; name it in one.")
+        raise TableError(f"column {index!r} of {path.name} is named in both index and labels; name it in one.")
     rest = [name for name in table.columns if name not in {index, *label_names}]
     feature_names = rest if features is None else _select(features, table, path, "features")
     shared = [name for name in feature_names if name in {index, *label_names}]
     if shared:
-        raise ValueError(f"column {shared[0]!r} of {path.name} is named in both features and labels; name it in one.")
+        raise TableError(f"column {shared[0]!r} of {path.name} is named in both features and labels; name it in one.")
     if not feature_names:
-        raise ValueError(f"{path.name} has no feature columns: every column is a label or the index.")
+        raise TableError(f"{path.name} has no feature columns: every column is a label or the index.")
     if index is not None:
         table = table.set_index(index)
     return Dataset(
@@ -87,8 +93,6 @@ def load_table(
 
 def _read(path: Path, index: str | None, sheet: str | None, header_row: int | str | None) -> pd.DataFrame:
     """The whole table; its index is the column without a name, where there is one, or counts from 0."""
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}.")
     with open_table(path, sheet=sheet, header_row=header_row) as table:
         # Names of rows are whole numbers or as written: not 7.0 for 7.
         names = [name for name in ("", index) if name is not None and name in table.columns]
@@ -105,9 +109,9 @@ def _select(wanted: str | Sequence[str], table: pd.DataFrame, path: Path, role: 
         names = list(wanted)
         if not names:
             known = quoted_list([*map(str, table.columns)])
-            raise ValueError(f"{role} is empty; name the {role} columns of {path.name}: its columns are {known}.")
+            raise TableError(f"{role} is empty; name the {role} columns of {path.name}: its columns are {known}.")
         if len(set(names)) < len(names):
-            raise ValueError(f"{role} names a column of {path.name} twice; name each once.")
+            raise TableError(f"{role} names a column of {path.name} twice; name each once.")
         _refuse_missing_columns(names, table, path, role)
     return list(select_columns(wanted, path.name, [*map(str, table.columns)], role))
 
@@ -118,7 +122,7 @@ def _refuse_missing_columns(wanted: Sequence[str], table: pd.DataFrame, path: Pa
         only = str(table.columns[0])
         hint = " Is the separator right?" if len(table.columns) == 1 and any(mark in only for mark in ";\t|") else ""
         known = quoted_list([*map(str, table.columns)])
-        raise ValueError(f"{path.name} has no column {missing[0]!r} ({role}); its columns are {known}.{hint}")
+        raise TableError(f"{path.name} has no column {missing[0]!r} ({role}); its columns are {known}.{hint}")
 
 
 def _numeric(part: pd.DataFrame, path: Path, role: str) -> pd.DataFrame:
@@ -127,7 +131,7 @@ def _numeric(part: pd.DataFrame, path: Path, role: str) -> pd.DataFrame:
         at_fault = pd.to_numeric(column, errors="coerce").isna() & column.notna()
         if at_fault.any():
             row = int(at_fault.to_numpy().argmax())
-            raise ValueError(
+            raise TableError(
                 f"column {name!r} of {path.name} holds {quoted(column.iloc[row])} in row {row + 1}, "
                 f"{why_not_a_number(column.iloc[row])}, or name the columns that are {role}."
             )
