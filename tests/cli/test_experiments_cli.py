@@ -49,6 +49,11 @@ def test_compare_on_a_table_of_ones_own(run, table, tmp_path):
         assert (tmp_path / "out" / name).stat().st_size > 0
     assert run(*arguments).stdout == result.stdout
     assert run(*arguments, "--measure", "kl").exit_code == 0
+    assert "2 repetitions" in result.stdout
+    assert "±" in result.stdout
+    once = run(*arguments, "--repetitions", 1).stdout
+    assert "1 repetition)" in once
+    assert "±" not in once
 
 
 @pytest.mark.parametrize(

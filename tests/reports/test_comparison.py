@@ -103,6 +103,19 @@ def test_csv_has_a_line_for_each_dataset_and_method(comparison):
     assert frame.loc[("first", "a"), "ours_is_significantly"] == "better"
 
 
+def test_one_repetition_has_no_spread(results):
+    once = results[results["repetition"].eq(0) | results["dataset"].eq("second")]
+    made = comparison_of(
+        once, "chebyshev", title="t", ours="ours", datasets=("first", "second"), methods=("ours", "a", "b_1")
+    )
+    assert made.stds.notna().all(axis=1).to_dict() == {"first": False, "second": True}
+    assert "| first | 0.1000 | 0.2000 | **0.0900** |" in to_markdown(made)
+    assert r"first & $\underline{0.1000}$ & $0.2000$ & $\mathbf{0.0900}$" in to_latex(made)
+    page = render_page("t", "", [Section("p", made)], "c", "v")
+    assert page.count("±") == 3
+    assert "nan" not in to_csv(made) + page
+
+
 def test_a_failure_is_a_gap_not_a_number(results):
     broken = results["method"].eq("a") & results["dataset"].eq("first")
     results.loc[broken, "status"] = "failed"

@@ -50,8 +50,6 @@ def compare(
     The table (CSV, TSV, Parquet or Excel) must be complete: its rows are the ground truth. Every method sees the same
     masks.
     """
-    import pandas as pd
-
     from hidldl.cli.reproduce import resumable, tell_failures
     from hidldl.experiments.compare import compare as compare_methods
     from hidldl.metrics import MEASURES
@@ -74,10 +72,10 @@ def compare(
         )
     tell_failures(result.results)
     comparison = result.comparisons[measure]
-    means, stds = comparison.means.iloc[0], comparison.stds.iloc[0]
+    means = comparison.means.iloc[0]
     best_first = means.sort_values(ascending=not MEASURES[measure].higher_is_better)
-    click.echo(f"{comparison.title} ({MEASURES[measure].arrow}, {repetitions} repetitions)")
+    times = "1 repetition" if repetitions == 1 else f"{repetitions} repetitions"
+    click.echo(f"{comparison.title} ({MEASURES[measure].arrow}, {times})")
     for method in map(str, best_first.index):
-        shown = "failed" if pd.isna(means[method]) else f"{means[method]:.4f} ± {stds[method]:.4f}"
-        click.echo(f"  {method:<11} {shown}")
+        click.echo(f"  {method:<11} {comparison.mean_and_spread(means.name, method)}")
     click.echo(f"Open {result.page} for every measure; comparison.md, .tex and .csv have this one.")

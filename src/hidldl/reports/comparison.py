@@ -15,7 +15,7 @@ class Comparison:
     """One measure of several methods on several datasets: a row per dataset, a column per method.
 
     ``verdicts`` tell where ``ours`` is significantly "better" or "worse" than a method over the repetitions; ``paper``
-    holds the paper's own means where there are any.
+    holds the paper's own means where there are any. ``stds`` are NaN where there is one repetition: one has no spread.
     """
 
     title: str
@@ -30,6 +30,16 @@ class Comparison:
     def ranks(self) -> "pd.Series[float]":
         """Average rank of each method over the datasets, 1 for the best."""
         return average_ranks(self.means, higher_is_better=self.measure.higher_is_better)
+
+    def spread(self, dataset: Any, method: Any) -> str:
+        """The deviation with its sign, as it stands after the mean; nothing where there is none."""
+        std = self.stds.loc[dataset, method]
+        return "" if pd.isna(std) else f"± {std:.4f}"
+
+    def mean_and_spread(self, dataset: Any, method: Any) -> str:
+        """A cell of a table in words."""
+        mean = self.means.loc[dataset, method]
+        return "failed" if pd.isna(mean) else f"{mean:.4f} {self.spread(dataset, method)}".rstrip()
 
     def places(self) -> pd.DataFrame:
         """The place of each method on each dataset: 1, 2, ..., ties sharing the better one."""
@@ -57,7 +67,8 @@ def comparison_of(
     by_repetition = by_repetition[shown]
     means = by_repetition.groupby("dataset").mean().reindex(present)
     # An infinite divergence has an infinite mean and no deviation.
-    stds = by_repetition.where(np.isfinite(by_repetition)).groupby("dataset").std(ddof=0).reindex(present)
+    finite = by_repetition.where(np.isfinite(by_repetition)).groupby("dataset")
+    stds = finite.std(ddof=0).where(finite.count() > 1).reindex(present)
     verdicts = pd.DataFrame("", index=means.index, columns=means.columns)
     for dataset in present:
         runs = by_repetition.loc[dataset]
@@ -81,7 +92,7 @@ def to_markdown(comparison: Comparison) -> str:
     for dataset in comparison.means.index:
         cells = [str(dataset)]
         for method in comparison.means.columns:
-            text = _mean_and_std(comparison, dataset, method)
+            text = comparison.mean_and_spread(dataset, method)
             text = f"**{text}**" if places.loc[dataset, method] == 1 else text
             dot = {"better": " •", "worse": " ◦", "": ""}[comparison.verdicts.loc[dataset, method]]
             paper = comparison.paper.loc[dataset, method]
@@ -121,7 +132,7 @@ def to_latex(comparison: Comparison) -> str:
     for dataset in comparison.means.index:
         cells = [_escaped(str(dataset))]
         for method in comparison.means.columns:
-            value = _mean_and_std(comparison, dataset, method).replace("±", r"\pm")
+            value = comparison.mean_and_spread(dataset, method).replace("±", r"\pm")
             style = {1: r"\mathbf", 2: r"\underline"}.get(places.loc[dataset, method], "")
             value = f"{style}{{{value}}}" if style else value
             dot = {"better": r"^{\bullet}", "worse": r"^{\circ}", "": ""}[comparison.verdicts.loc[dataset, method]]
@@ -150,11 +161,6 @@ def to_csv(comparison: Comparison) -> str:
         for name, part in parts.items()
     ]
     return pd.concat([frame.set_index(["dataset", "method"]) for frame in long], axis=1).to_csv(lineterminator="\n")
-
-
-def _mean_and_std(comparison: Comparison, dataset: Any, method: Any) -> str:
-    mean, std = comparison.means.loc[dataset, method], comparison.stds.loc[dataset, method]
-    return "failed" if pd.isna(mean) else f"{mean:.4f} ± {std:.4f}"
 
 
 def _listed(parts: list[str]) -> str:

@@ -99,7 +99,7 @@ def _cell(comparison: Comparison, dataset: Any, method: Any) -> dict[str, str]:
         return {"mean": "failed", "std": "", "place": "", "dot": "", "paper": ""}
     place = {1: "best", 2: "second"}.get(int(comparison.places().loc[dataset, method]), "")
     dot = {"better": " •", "worse": " ◦", "": ""}[comparison.verdicts.loc[dataset, method]]
-    cell = {"mean": f"{mean:.4f}", "std": f"± {comparison.stds.loc[dataset, method]:.4f}", "place": place, "dot": dot}
+    cell = {"mean": f"{mean:.4f}", "std": comparison.spread(dataset, method), "place": place, "dot": dot}
     if pd.isna(paper):
         return {**cell, "paper": ""}
     ratio = mean / paper
