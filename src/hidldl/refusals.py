@@ -24,11 +24,26 @@ def fault_at(
 def refuse_text_and_dates(values: Any, name: str) -> None:
     """Columns of a DataFrame must hold numbers; text that reads as one, as in "0.5", is one."""
     for j, dtype in enumerate(values.dtypes if isinstance(values, pd.DataFrame) else ()):
-        for i, value in enumerate(() if is_numeric_dtype(dtype) else values.iloc[:, j]):
-            if not _is_number(value):
-                place = f"{row_name(values, i)}, column {_name(values.columns, j)}"
-                remedy = "encode text and dates as numbers, or leave the column out"
-                raise ValueError(f"{name} holds {str(value)[:40]!r} in {place}, which is not a number; {remedy}.")
+        column = values.iloc[:, j]
+        row = None if is_numeric_dtype(dtype) or _reads_as_numbers(column) else _first_other(column)
+        if row is not None:
+            place = f"{row_name(values, row)}, column {_name(values.columns, j)}"
+            shown = repr(str(column.iloc[row])[:40])
+            remedy = "encode text and dates as numbers, or leave the column out"
+            raise ValueError(f"{name} holds {shown} in {place}, which is not a number; {remedy}.")
+
+
+def _reads_as_numbers(column: "pd.Series[Any]") -> bool:
+    try:
+        column.astype(float)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _first_other(column: "pd.Series[Any]") -> int | None:
+    """The first row that holds neither what NumPy takes for a number nor nothing at all."""
+    return next((i for i, value in enumerate(column) if not _is_number(value)), None)
 
 
 def _is_number(value: Any) -> bool:
