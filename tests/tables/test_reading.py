@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import table_files
 from hidldl.errors import TableError
 from hidldl.tables import delimited, sources, workbook
-from hidldl.tables.columns import READS_EVERY_DIGIT
+from hidldl.tables.cells import READS_EVERY_DIGIT
 from hidldl.tables.reading import open_table
 from malformed import MALFORMED
 from table_files import GOOD, opened

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hidldl.errors import TableError
-from hidldl.tables.columns import MISSING, READS_EVERY_DIGIT
+from hidldl.tables.cells import MISSING, READS_EVERY_DIGIT
 from hidldl.tables.headers import FOR_MISSING_NAMES, MOST_TITLES, HeaderRows, count_titles, join_names, note_on_titles
 from hidldl.tables.sources import Source, UnreadableError, quoted
 

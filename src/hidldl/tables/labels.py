@@ -9,7 +9,8 @@ import pandas as pd
 
 from hidldl.arrays import BoolArray, FloatArray
 from hidldl.errors import Note, Remedy, TableError
-from hidldl.tables.columns import MISSING, Column
+from hidldl.tables.cells import MISSING
+from hidldl.tables.columns import Column
 from hidldl.tables.sources import quoted, quoted_list
 
 MARKS = ("auto", "empty", "zero", "unknown", "none")

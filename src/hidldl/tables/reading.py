@@ -1,8 +1,8 @@
 """Reading a user's table: CSV and its kin, Parquet and Excel, from a file or standard input, in chunks.
 
 Which cells are missing: empty ones, white space, and the words that pandas takes as missing (NA, N/A, NaN, null, None
-and the like, see `hidldl.tables.columns.MISSING`), words that the user gives, and among numbers what people write for a
-missing one ("?", "-", "unknown"; see `hidldl.tables.columns.MARK_WORDS`). Per cent signs, decimal commas and signs
+and the like, see `hidldl.tables.cells.MISSING`), words that the user gives, and among numbers what people write for a
+missing one ("?", "-", "unknown"; see `hidldl.tables.cells.MARK_WORDS`). Per cent signs, decimal commas and signs
 between thousands are understood where a whole column can be read in one way only; `Column.odd_value` shows what cannot.
 Blank lines do not count; lines above the column names are skipped. `Table.notes` says what was assumed.
 """
@@ -23,7 +23,8 @@ import numpy as np
 import pandas as pd
 
 from hidldl.errors import TableError
-from hidldl.tables.columns import CellFormat, Column, Contents, Reader, convert, is_number, summarise
+from hidldl.tables.cells import CellFormat, convert, is_number
+from hidldl.tables.columns import Column, Contents, Reader, summarise
 from hidldl.tables.delimited import Delimited
 from hidldl.tables.folders import ParquetFolder, is_dataset
 from hidldl.tables.headers import FOR_MISSING_NAMES, HeaderRows, parse_header_rows
