@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ MARK_WORDS = frozenset(
     ["?", "-", "--", "–", "—", ".", "..", "...", "…", "na", "n.a", "n.a.", "missing", "unknown", "hidden"]
 )
 _LONGEST_MARK = max(map(len, MARK_WORDS))
+LONGEST_EXACT = 2.0**53
+"""From here on, floats cannot tell neighbouring whole numbers apart."""
 _TRUTHS = {"True": "1", "TRUE": "1", "true": "1", "False": "0", "FALSE": "0", "false": "0"}
 
 
@@ -51,6 +54,7 @@ class CellFormat:
 
 
 USUAL = CellFormat()
+CHANGED = "the table has changed while it was read; read it again."
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,8 @@ class Cells:
 
     codes: NDArray[np.intp]
     texts: NDArray[np.object_]
+    plain: NDArray[np.object_]
+    """The texts as Python writes numbers, where they are numbers."""
     numbers: NDArray[np.float64]
     missing: NDArray[np.bool_]
     marks: NDArray[np.bool_]
@@ -70,6 +76,23 @@ class Cells:
     def odd(self) -> NDArray[np.bool_]:
         """Which of the different cells are neither missing nor marks nor finite numbers."""
         return ~self.missing & ~self.marks & ~np.isfinite(self.numbers)
+
+    @property
+    def truths(self) -> NDArray[np.bool_]:
+        """Which of the different cells are true or false."""
+        return np.array([text is not None and text.strip() in _TRUTHS for text in self.texts], dtype=bool)
+
+    @property
+    def long(self) -> NDArray[np.bool_]:
+        """Which of the different cells are numbers so large that a float may have lost digits."""
+        return is_long(self.numbers)
+
+    def whole_numbers(self) -> NDArray[np.object_]:
+        """The different cells of a column of whole numbers with every digit, None where they are missing."""
+        whole = [None if np.isnan(number) else int(number) for number in self.numbers]
+        for i in np.flatnonzero(self.long):
+            whole[i] = every_digit(self.plain[i])
+        return np.array(whole, dtype=object)
 
 
 def examine(column: "pd.Series[Any]", notation: Notation, words: frozenset[str]) -> Cells:
@@ -87,6 +110,7 @@ def examine(column: "pd.Series[Any]", notation: Notation, words: frozenset[str])
     return Cells(
         codes=codes,
         texts=np.array([*texts, None], dtype=object),
+        plain=np.array([*plain, None], dtype=object),
         numbers=np.append(numbers, np.nan),
         missing=np.append(missing, True),
         marks=np.append(marks & ~missing, False),
@@ -101,6 +125,16 @@ def _plain_texts(texts: list[str], notation: Notation) -> list[str]:
     if notation == Notation(","):
         return [_TRUTHS.get(text, text.replace(".", " ").replace(",", ".")) for text in texts]
     return [notation.plain(text) for text in texts]
+
+
+def is_long(numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which numbers are so large that a float may have lost digits."""
+    return np.isfinite(numbers) & (np.abs(numbers) >= LONGEST_EXACT)
+
+
+def every_digit(text: str) -> int:
+    """A whole number as Python writes it, also in a form such as 1e20."""
+    return int(Decimal(text))
 
 
 def convert(frame: pd.DataFrame, names: tuple[str, ...], kinds: Sequence[str], cell_format: CellFormat) -> pd.DataFrame:
@@ -122,10 +156,28 @@ def convert(frame: pd.DataFrame, names: tuple[str, ...], kinds: Sequence[str], c
     return converted
 
 
+def as_values(column: "pd.Series[Any]", dtype: str, cell_format: CellFormat, j: int) -> Any:
+    """The cells of a column of text as what they stand for, whole numbers with every digit; text as written."""
+    if dtype == "object":
+        return _as_written(column)
+    if dtype == "datetime64[us]":
+        return column.to_numpy(np.dtype("U")).astype(dtype)
+    cells = cell_format.examine(column, j)
+    if dtype == "float64":
+        return _as_numbers(cells)
+    _refuse_odd(cells)
+    whole: Any = cells.whole_numbers()
+    return pd.array(whole, dtype="Int64")[cells.codes].astype(dtype)
+
+
 def _as_numbers(cells: Cells) -> Any:
-    if cells.odd.any():
-        raise TableError("the table has changed while it was read; read it again.")
+    _refuse_odd(cells)
     return cells.numbers[cells.codes]
+
+
+def _refuse_odd(cells: Cells) -> None:
+    if cells.odd.any():
+        raise TableError(CHANGED)
 
 
 def _as_written(column: "pd.Series[Any]") -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hidldl.tables.cells import USUAL, CellFormat, Cells, convert, is_number
+from hidldl.tables.cells import USUAL, CellFormat, Cells, convert, every_digit, is_long, is_number
 from hidldl.tables.notation import Notation, PossibleNotations, are_number_like, is_number_like
 
 MOST_DISTINCT = 1000
@@ -38,8 +38,8 @@ class Column:
         Cells that hold the number 0.
     minimum, maximum : float
         Of the numbers; NaN unless the kind is "number".
-    whole : bool
-        Whether the kind is "number" and all are whole.
+    whole, boolean : bool
+        Whether the kind is "number" and all are whole, or true or false.
     odd_row, odd_value : int and str, optional
         In a text column that is mostly numbers, or numbers that can be read in two ways ("1,234") or are infinite: the
         first cell that is no number however one reads it, or else the first that cannot be read for certain.
@@ -59,11 +59,23 @@ class Column:
     minimum: float
     maximum: float
     whole: bool
+    boolean: bool = False
     odd_row: int | None = None
     odd_value: str | None = None
     words: tuple[str, ...] = ()
     notation: Notation | None = None
     example: str | None = None
+
+    @property
+    def dtype(self) -> str:
+        """What holds its cells in pandas without loss; "object" for text."""
+        if self.kind != "number":
+            return "object"
+        if self.boolean:
+            return "boolean" if self.n_missing else "bool"
+        if self.whole and self.minimum >= -(2.0**63) and self.maximum < 2.0**63:
+            return "Int64" if self.n_missing else "int64"
+        return "float64"
 
 
 class Reader(Protocol):
@@ -92,13 +104,16 @@ class Contents:
 def summarise(reader: Reader, cell_format: CellFormat) -> Contents:
     """Read and check every cell of a table."""
     tally, first = _counted(reader, cell_format)
-    # Columns whose numbers are not plain are read again as text; what they are is known after that.
+    # Columns whose numbers are not plain, or too long for floats, are read again as text; what they are is known then.
     while (notations := tally.notations()) != cell_format.notations:
         cell_format = replace(cell_format, notations=notations)
         tally, first = _counted(reader, cell_format)
     columns = tally.columns()
     if tally.n_rows:
-        first = convert(first, reader.columns, [column.kind for column in columns], cell_format)
+        raw, first = first, convert(first, reader.columns, [column.kind for column in columns], cell_format)
+        for j in [j for j, column in enumerate(columns) if column.whole and tally.has_long[j]]:
+            cells = cell_format.examine(raw[j], j)
+            first[columns[j].name] = cells.whole_numbers()[cells.codes]
     whole_numbers = frozenset(column.name for column in columns if column.whole)
     return Contents(columns, tally.n_rows, first, cell_format, whole_numbers)
 
@@ -120,7 +135,11 @@ class Tally:
         self.names = names
         self.cell_format = cell_format
         self.n_rows = 0
-        self._n_missing, self._n_zero, self._n_number, self._n_mark, self._n_like = np.zeros((5, width), dtype=np.int64)
+        self._n_missing, self._n_zero, self._n_number, self._n_mark, self._n_like, self._n_truth = np.zeros(
+            (6, width), dtype=np.int64
+        )
+        self.has_long = np.zeros(width, dtype=bool)
+        """Which columns hold numbers that floats may confuse."""
         self._minimum, self._maximum = np.full((2, width), np.nan)
         self._whole = np.ones(width, dtype=bool)
         self._odd: dict[int, tuple[int, str]] = {}
@@ -140,12 +159,15 @@ class Tally:
         values = np.empty(frame.shape, order="F")
         values[:, readable] = frame.loc[:, readable].to_numpy(float)
         self._n_missing[readable] += np.isnan(values[:, readable]).sum(axis=0)
+        self._n_truth += len(frame) * np.array([dtype.kind == "b" for dtype in frame.dtypes])
         for j in np.flatnonzero(~readable).tolist():
             cells = self.cell_format.examine(frame.iloc[:, j], j)
             values[:, j] = cells.numbers[cells.codes]
             self._add_texts(j, cells, frame.index)
         for j in list(self._distinct):
-            self._add_distinct(j, numbers=values[:, j])
+            # Long numbers in text were counted by their digits.
+            told = values[:, j] if readable[j] else values[~is_long(values[:, j]), j]
+            self._add_distinct(j, numbers=told)
         for j in np.flatnonzero(np.isinf(values).any(axis=0)).tolist():
             infinite = np.isinf(values[:, j])
             if readable[j]:
@@ -154,6 +176,7 @@ class Tally:
             values[infinite, j] = np.nan
         self._n_number += np.isfinite(values).sum(axis=0)
         self._n_zero += (values == 0).sum(axis=0)
+        self.has_long |= is_long(values).any(axis=0)
         self._minimum = np.fmin(self._minimum, np.fmin.reduce(values, axis=0))
         self._maximum = np.fmax(self._maximum, np.fmax.reduce(values, axis=0))
         self._whole &= ((values == np.rint(values)) | np.isnan(values)).all(axis=0)
@@ -161,6 +184,7 @@ class Tally:
     def _add_texts(self, j: int, cells: Cells, rows: "pd.Index[int]") -> None:
         self._n_missing[j] += cells.missing[cells.codes].sum()
         self._n_mark[j] += cells.marks[cells.codes].sum()
+        self._n_truth[j] += cells.truths[cells.codes].sum()
         self._words[j] = self._words.get(j, frozenset()) | cells.words
         self._marks[j] = self._marks.get(j, frozenset()) | {text.strip() for text in cells.texts[cells.marks]}
         like = self._like_numbers(cells)
@@ -169,6 +193,7 @@ class Tally:
         odd_texts = cells.texts[cells.odd & ~np.isinf(cells.numbers)]
         self._n_like[j] += like[cells.codes].sum()
         self._add_distinct(j, texts=odd_texts)
+        self._add_distinct(j, texts=[str(every_digit(text)) for text in cells.plain[cells.long]])
         self._add_notations(j, cells)
 
     @staticmethod
@@ -214,7 +239,8 @@ class Tally:
                 notations[j] = candidates.only(self.cell_format.decimal) or self.cell_format.plain
             elif j in self._odd and (likely := candidates.only(self.cell_format.decimal) or candidates.first()):
                 notations[j] = likely
-        return notations
+        # Floats would take whole numbers for the same that differ in their last digits.
+        return dict.fromkeys(np.flatnonzero(self.has_long).tolist(), self.cell_format.plain) | notations
 
     def _add_distinct(self, j: int, numbers: Any = (), texts: Any = ()) -> None:
         if j not in self._distinct:
@@ -244,6 +270,7 @@ class Tally:
         odd_row, odd_value = self._strange.get(j, self._odd[j]) if is_odd else (None, None)
         marks = self._marks.get(j, frozenset())
         n_distinct = sum(map(len, self._distinct[j])) if j in self._distinct else MOST_DISTINCT
+        notation = self.cell_format.notations.get(j) if is_number and j in self._examples else None
         return Column(
             name=self.names[j],
             kind=kind,
@@ -253,10 +280,11 @@ class Tally:
             minimum=float(self._minimum[j]) if kind == "number" else np.nan,
             maximum=float(self._maximum[j]) if kind == "number" else np.nan,
             whole=kind == "number" and bool(self._whole[j]),
+            boolean=kind == "number" and int(self._n_truth[j]) == n_number,
             odd_row=odd_row,
             odd_value=odd_value,
             words=tuple(sorted(self._words.get(j, frozenset()) | (marks if is_number else frozenset()))),
-            notation=self.cell_format.notations.get(j) if is_number and j in self._examples else None,
+            notation=None if notation == self.cell_format.plain else notation,
             example=self._examples.get(j) if is_number else None,
         )
 

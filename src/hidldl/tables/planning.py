@@ -308,6 +308,8 @@ def _why_no_feature(column: Column) -> str | None:
         return "it is empty"
     if column.n_distinct < 2 and not (column.n_missing and column.n_distinct):
         return "it is the same in every row"
+    if column.minimum == column.maximum and not column.n_missing:
+        return "its numbers are too long to be told apart as a feature"
     if column.kind == "text" and column.odd_row is not None:
         return f"it holds {quoted(column.odd_value)} in row {column.odd_row} among numbers"
     if column.kind == "text" and column.n_distinct > MOST_CATEGORIES:
@@ -352,7 +354,7 @@ def _counts_rows(column: Column, first_rows: pd.DataFrame) -> bool:
     """Whether a column numbers the rows: 1, 2, 3 and so on from anywhere, or with holes in a table that is not tiny."""
     if not column.whole or column.n_missing or len(first_rows) < 3:
         return False
-    steps = np.diff(first_rows[column.name].to_numpy(float))
+    steps = np.diff(first_rows[column.name].to_numpy())  # of whole numbers, where floats would lose digits
     return bool((steps == 1).all() or (len(steps) >= 10 and (steps > 0).all()))
 
 
