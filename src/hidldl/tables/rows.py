@@ -82,7 +82,8 @@ class RecoveredRows:
             elif layout.keep == "all" and self.as_read is not None and name in self.as_read:
                 columns[name] = _as_it_came(self.as_read[name], name in layout.whole_numbers)
         taken.update(columns)
-        columns[_free("hidden_mass", taken)] = _scaled(np.where(self.observed, 0, shares).sum(axis=1), scale, digits)
+        mass = _scaled(np.where(self.observed, 0, shares).sum(axis=1), scale, digits)
+        columns[_free("hidden_mass", taken)] = mass
         if layout.flags:
             for j, label in enumerate(layout.labels):
                 if self.hidden is None:
@@ -92,7 +93,12 @@ class RecoveredRows:
         parts = [pd.DataFrame(columns)]
         if self.low is not None and layout.bounds:
             bounds = self.bounds(layout.labels, lambda name: _free(name, taken))
-            parts.append(bounds.apply(lambda column: _scaled(column.to_numpy(), scale, digits)))
+            # Low and high by turns, of the mass and of each share, which may be rounded the other way.
+            inside = np.repeat(np.column_stack([mass, *complete.values()]), 2, axis=1)
+            rounded = _scaled(bounds.to_numpy(), scale, digits)
+            rounded[:, ::2] = np.minimum(rounded, inside)[:, ::2]
+            rounded[:, 1::2] = np.maximum(rounded, inside)[:, 1::2]
+            parts.append(pd.DataFrame(rounded, columns=bounds.columns))
         return pd.concat(parts, axis=1)
 
 
