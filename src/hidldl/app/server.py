@@ -310,8 +310,7 @@ def _can(method: Any) -> str:
 def _write_excel(recovered: Path, path: Path) -> None:
     """The recovered table as a workbook; text and names of rows stay as they are written."""
     with open_table(recovered) as table, replacing(path) as target, open_writer(path, target) as writer:
-        texts = [column.name for column in table.scan() if column.kind == "text"]
-        for rows in table.chunks(as_text={table.columns[0], *texts}):
+        for rows in table.originals(table.columns, texts=table.columns[:1]):
             writer.write(rows)
 
 

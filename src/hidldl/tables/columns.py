@@ -1,7 +1,7 @@
 """What the columns of a table hold: the summary of each whole column."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
@@ -86,6 +86,10 @@ class Reader(Protocol):
     notes: list[str]
 
     def frames(self, rows: int, text: Collection[int] = ()) -> Iterator[pd.DataFrame]: ...
+
+    def originals(self, rows: int, columns: Sequence[int]) -> Iterator[pd.DataFrame]:
+        """Pieces of some columns as they came: texts from a file of text, elsewhere values with their types."""
+        ...
 
 
 @dataclass(frozen=True)

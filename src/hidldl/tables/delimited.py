@@ -3,7 +3,7 @@
 import codecs
 import csv
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from io import BytesIO, StringIO
@@ -107,6 +107,8 @@ class Delimited:
     def __init__(self, source: Source, delimiters: str = _DELIMITERS, rows: HeaderRows | None = None) -> None:
         self.source = source
         self.notes = source.notes
+        self.dtypes: dict[int, str] = {}
+        """Of columns whose cells a workbook has as texts or as times, whatever they look like here."""
         self._kept: list[tuple[bytes, NDArray[np.intp]]] | None = None
         self._whole: bytes | None = None
         sample = self._sample()
@@ -116,10 +118,17 @@ class Delimited:
 
     def frames(self, rows: int, text: Collection[int] = ()) -> Iterator[pd.DataFrame]:
         """Pieces of at most so many rows; columns in `text` as written, the others as pandas reads them."""
+        return self._parsed(rows, text, range(len(self.columns)))
+
+    def originals(self, rows: int, columns: Sequence[int]) -> Iterator[pd.DataFrame]:
+        """Pieces of some columns, as written."""
+        return self._parsed(rows, columns, columns)
+
+    def _parsed(self, rows: int, text: Collection[int], columns: Sequence[int]) -> Iterator[pd.DataFrame]:
         self.keep()
-        width = len(self.columns)
-        missing: Any = {j: sorted(MISSING) for j in range(width) if j not in text}
+        missing: Any = {j: sorted(MISSING) for j in columns if j not in text}
         exactly: Any = {} if READS_EVERY_DIGIT else {"float_precision": "round_trip"}
+        wanted: Any = None if len(columns) == len(self.columns) else list(columns)
         first = 1
         for data, n_rows in self._pieces(rows):
             if data.startswith(codecs.BOM_UTF8):
@@ -129,7 +138,8 @@ class Delimited:
                 sep=self.delimiter,
                 decimal=self.decimal,
                 header=None,
-                names=range(width),
+                names=range(len(self.columns)),
+                usecols=wanted,
                 index_col=False,
                 dtype=dict.fromkeys(text, str),
                 na_values=missing,
@@ -137,7 +147,7 @@ class Delimited:
                 low_memory=False,
                 **exactly,
             )
-            if frame.shape != (n_rows, width):
+            if frame.shape != (n_rows, len(columns)):
                 raise TableError(f"{self.source.name} is not a clear table near row {first}; save it again as .csv.")
             frame.index = pd.RangeIndex(first, first + n_rows)
             first += n_rows

@@ -3,8 +3,9 @@
 import re
 import secrets
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ class ParquetFolder:
         if "=" in folders[len(str(path)) :] and url is None:
             raise TableError(f"{name} keeps columns in the names of its folders; write them into its files.")
         self._parts = [Parquet(place, f"{Path(place).name} in {name}", files) for place in places]
-        self.columns = self._parts[0].columns
+        self.columns, self.nullable = self._parts[0].columns, self._parts[0].nullable
         for part in self._parts:
             if part.columns != self.columns:
                 odd = [*{*part.columns} ^ {*self.columns}, "the order of columns"][0]
@@ -64,12 +65,19 @@ class ParquetFolder:
 
     def frames(self, rows: int, text: Collection[int] = ()) -> Iterator[pd.DataFrame]:
         """Pieces of at most so many rows, numbered through all files."""
-        first = 1
-        for part in self._parts:
-            for frame in part.frames(rows, text):
-                frame.index = pd.RangeIndex(first, first + len(frame))
-                first += len(frame)
-                yield frame
+        return _numbered(chain.from_iterable(part.frames(rows, text) for part in self._parts))
+
+    def originals(self, rows: int, columns: Sequence[int]) -> Iterator[pd.DataFrame]:
+        """Pieces of some columns with the types that the files have."""
+        return _numbered(chain.from_iterable(part.originals(rows, columns) for part in self._parts))
+
+
+def _numbered(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    first = 1
+    for frame in frames:
+        frame.index = pd.RangeIndex(first, first + len(frame))
+        first += len(frame)
+        yield frame
 
 
 def _parts(folder: Path) -> list[Path]:

@@ -1,6 +1,6 @@
 """Parquet files, read batch by batch."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,8 @@ class Parquet:
             self._refuse_traps(file.metadata)
             self._texts = [field.name for field in schema if _is_text(field.type)]
         self._order = list(stored)
+        nullable = _masked(schema)
+        self.nullable = {j for j, field in enumerate(stored) if field in nullable}
         self.columns = tuple(stored.values())
 
     def frames(self, rows: int, text: Collection[int] = ()) -> Iterator[pd.DataFrame]:
@@ -49,6 +51,19 @@ class Parquet:
                     for j, name in enumerate(self._order)
                 }
                 yield pd.DataFrame(columns, index=pd.RangeIndex(first, first + batch.num_rows))
+                first += batch.num_rows
+
+    def originals(self, rows: int, columns: Sequence[int]) -> Iterator[pd.DataFrame]:
+        """Pieces of some columns with the types that the file has."""
+        first = 1
+        names = {j: self._order[j] for j in columns}
+        with self._opened(read_dictionary=self._texts) as file:
+            size = min(rows, self._rows_at_once(file.metadata))
+            for batch in file.iter_batches(batch_size=size, columns=list(names.values())):
+                cells = {
+                    j: _original(batch.column(name), name=f"{quoted(name)} of {self.name}") for j, name in names.items()
+                }
+                yield pd.DataFrame(cells).set_axis(pd.RangeIndex(first, first + batch.num_rows))
                 first += batch.num_rows
 
     @contextmanager
@@ -93,6 +108,15 @@ def _without_index_names(schema: Any, file_name: str) -> dict[str, str]:
     return {name: "" if name == "__index_level_0__" else name for name in order}
 
 
+def _masked(schema: Any) -> set[str]:
+    """Columns that were of a type of pandas with a mask for gaps, such as Int64."""
+    try:
+        types = {column["field_name"]: column["numpy_type"] for column in schema.pandas_metadata["columns"]}
+        return {name for name, kind in types.items() if kind[0].isupper() or kind == "boolean"}
+    except (TypeError, KeyError, ValueError, IndexError, AttributeError):
+        return set()
+
+
 def _is_text(kind: Any) -> bool:
     from pyarrow import types
 
@@ -124,10 +148,26 @@ def _column(array: Any, *, as_text: bool, name: str) -> Any:
         array = array.dictionary_decode()
     if types.is_null(array.type):
         return np.full(len(array), np.nan)
-    if types.is_decimal(array.type):
+    if types.is_decimal(array.type) and not as_text:
         array = array.cast(pa.float64(), safe=False)
     if types.is_duration(array.type):
         return array.to_pandas().map(str, na_action="ignore").to_numpy(object)
     if as_text or types.is_temporal(array.type) or _is_text(array.type):
         array = array.cast(pa.string())
     return array.to_numpy(zero_copy_only=False)
+
+
+def _original(array: Any, *, name: str) -> "pd.Series[Any]":
+    """The cells of a batch's column with a type of pandas that is the same in every batch, with gaps or without."""
+    from pyarrow import types
+
+    if types.is_dictionary(array.type) or _is_text(array.type) or types.is_null(array.type):
+        return pd.Series(_column(array, as_text=True, name=name), dtype=object)
+    if types.is_integer(array.type) or types.is_boolean(array.type):
+        plain = pd.Series(dtype=array.type.to_pandas_dtype())
+        return array.to_pandas(types_mapper={array.type: plain.convert_dtypes().dtype}.get)
+    if types.is_floating(array.type):
+        return pd.Series(array.to_numpy(zero_copy_only=False))
+    if types.is_timestamp(array.type) or types.is_duration(array.type):
+        return array.to_pandas()
+    return pd.Series(pd.arrays.ArrowExtensionArray(array))  # dates, times of day and decimals

@@ -19,15 +19,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-import numpy as np
 import pandas as pd
 
 from hidldl.errors import TableError
-from hidldl.tables.cells import CellFormat, convert, is_number
+from hidldl.tables.cells import CellFormat, as_values, convert
 from hidldl.tables.columns import Column, Contents, Reader, summarise
 from hidldl.tables.delimited import Delimited
 from hidldl.tables.folders import ParquetFolder, is_dataset
 from hidldl.tables.headers import FOR_MISSING_NAMES, HeaderRows, parse_header_rows
+from hidldl.tables.in_memory import InMemory
 from hidldl.tables.parquet import Parquet
 from hidldl.tables.sources import (
     BLOCK_BYTES,
@@ -149,6 +149,53 @@ class Table:
         for frame in self._reader.frames(rows, text):
             yield convert(frame, self.columns, kinds, self._format)
 
+    def originals(
+        self, names: Sequence[str], rows: int = 50_000, *, as_text: bool = False, texts: Collection[str] = ()
+    ) -> Iterator[pd.DataFrame]:
+        """Some columns as they came, in pieces as `chunks` gives them.
+
+        Columns of Parquet files and of a DataFrame have the types that they have there.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The columns.
+        rows : int
+            The most rows in a piece.
+        as_text : bool
+            Whether the cells of a text file come as the text that stands there. Otherwise whole numbers come as
+            integers with every digit, other numbers as float64, true and false as such, and text as str.
+        texts : names
+            Columns of text files that are text, whatever they look like.
+        """
+        numbers = [self.columns.index(name) for name in names]
+        dtypes = self._dtypes_of_text(texts)
+        try:
+            for frame in self._reader.originals(rows, numbers):
+                if dtypes and not as_text:
+                    columns = {j: as_values(frame[j], dtypes[j], self._format, j) for j in numbers}
+                    frame = pd.DataFrame(columns, index=frame.index)
+                elif isinstance(self._reader, Parquet | ParquetFolder):
+                    frame = frame.astype(self._types_without_gaps(frame, self._reader.nullable))
+                yield frame[numbers].set_axis(list(names), axis=1)
+        except FileNotFoundError:
+            raise TableError(f"{self.name} is no longer there; it holds the columns to keep.") from None
+
+    def _types_without_gaps(self, frame: pd.DataFrame, nullable: Collection[int]) -> dict[Any, Any]:
+        """The plain types of columns of Parquet that have no gaps in any piece, unless the file says otherwise."""
+        columns = self.scan()
+        types: dict[Any, Any] = {j: getattr(dtype, "numpy_dtype", None) for j, dtype in frame.dtypes.items()}
+        return {j: dtype for j, dtype in types.items() if dtype and not columns[j].n_missing and j not in nullable}
+
+    def _dtypes_of_text(self, texts: Collection[str]) -> list[str]:
+        """What the columns of a text file hold; nothing for other tables, whose columns have types."""
+        if not isinstance(self._reader, Delimited):
+            return []
+        known = self._reader.dtypes
+        return [
+            "object" if column.name in texts else known.get(j, column.dtype) for j, column in enumerate(self.scan())
+        ]
+
     def read(self, as_text: Collection[str] = ()) -> pd.DataFrame:
         """The whole table at once, as `chunks` gives it."""
         return pd.concat(list(self.chunks(as_text=as_text)))
@@ -177,40 +224,13 @@ def _listed(names: Sequence[str]) -> str:
     return ("column " if len(names) == 1 else "columns ") + quoted_list(names, 3)
 
 
-class _InMemory:
-    """A DataFrame, read like a file."""
-
-    decimal = "."
-
-    def __init__(self, frame: pd.DataFrame) -> None:
-        self._frame = frame
-        self.notes: list[str] = []
-        self.columns = tuple(str(name) for name in frame.columns)
-
-    def frames(self, rows: int, text: Collection[int] = ()) -> Iterator[pd.DataFrame]:
-        """Pieces of at most so many rows; columns of numbers as they are, others as text."""
-        for start in range(0, len(self._frame), rows):
-            piece = self._frame.iloc[start : start + rows]
-            columns = {j: _plain_column(piece.iloc[:, j], as_text=j in text) for j in range(piece.shape[1])}
-            yield pd.DataFrame(columns, index=pd.RangeIndex(start + 1, start + len(piece) + 1))
-
-
-def _plain_column(column: "pd.Series[Any]", *, as_text: bool) -> Any:
-    if is_number(column.dtype) and not as_text:
-        return column.to_numpy()
-    if not as_text and isinstance(column.dtype, pd.api.extensions.ExtensionDtype) and column.dtype.kind in "biuf":
-        return column.to_numpy(float, na_value=np.nan)
-    texts = column.astype(object)
-    return texts.where(texts.isna(), texts.map(str)).to_numpy(object)
-
-
 def table_of(frame: pd.DataFrame, name: str = "the table", missing: Collection[str] = ()) -> Table:
     """A DataFrame as a table; an index with a name is its first column."""
     _refuse_levels(frame, name)
     index = frame.index if frame.index.name is not None or not isinstance(frame.index, pd.RangeIndex) else None
     if index is not None:
         frame = frame.reset_index(names=str(index.name or ""))
-    table = Table(name, _named(_InMemory(frame), name), missing=missing)
+    table = Table(name, _named(InMemory(frame), name), missing=missing)
     table.index = index
     return table
 
@@ -338,9 +358,10 @@ def _reader(
             raise TableError(f"{name} keeps its column names apart from its rows; leave out the row of the header.")
         return _named(Parquet(path, name), name)
     if kind == ".xlsx" and folder is not None:
-        notes = write_sheet(path, name, sheet, rows, folder / "sheet.csv")
+        notes, dtypes = write_sheet(path, name, sheet, rows, folder / "sheet.csv")
         reader = _named(Delimited(Source(folder / "sheet.csv", name), ",", HeaderRows(1, 1)), name)
         reader.notes += notes
+        reader.dtypes = dtypes
         return reader
     reader = Delimited(Source(path, name, compression), "\t" if kind == ".tsv" else ",;\t|", rows)
     if rows is None:

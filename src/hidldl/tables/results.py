@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, fields
 from html import escape
+from itertools import repeat
 from os import PathLike
 from pathlib import Path
 from time import perf_counter
@@ -21,6 +22,7 @@ from hidldl.reports.reannotation import ListOptions, Ranker
 from hidldl.reports.recovery_page import Facts, recovery_page
 from hidldl.reports.summary import Summarizer, Summary
 from hidldl.saving import save_model
+from hidldl.tables.cells import CHANGED
 from hidldl.tables.folders import uploaded
 from hidldl.tables.labels import SHARES, are_percentages
 from hidldl.tables.numbers import NumberReader, Part
@@ -67,8 +69,11 @@ class RecoveredTable:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The whole table: its columns, with the labels complete, and ``hidden_mass``; its index, if it had one."""
-        layout, pieces = self.layout(digits=None), list(self.pieces())
+        """The whole table: its columns, with the labels complete, and ``hidden_mass``; its index, if it had one.
+
+        Other columns are as they came. If the table is a large file, it is read again for them.
+        """
+        layout, pieces = self.layout(digits=None), list(self.pieces(keep="all"))
         frame = pd.concat([rows.frame(layout) for rows in pieces], ignore_index=True)
         if self.table.index is None:
             return frame
@@ -137,15 +142,26 @@ class RecoveredTable:
         return pd.concat([of(rows) for rows in pieces]).set_axis(index).rename_axis(self.plan.roles.row_names or "row")
 
     def pieces(
-        self, progress: Progress = silent, level: float | None = None, with_kinds: bool = False
+        self,
+        progress: Progress = silent,
+        level: float | None = None,
+        with_kinds: bool = False,
+        keep: Keep = "none",
+        as_text: bool = False,
     ) -> Iterator[RecoveredRows]:
         """The recovered rows, in the order of the table; with intervals of a level, and with kinds, if asked for.
 
-        Where zeros may be hidden or true, also with how likely they are hidden.
+        Where zeros may be hidden or true, also with how likely they are hidden. Columns to ``keep`` come as
+        `Table.originals` gives them.
         """
         n_rows = self.table.n_rows if self.whole is None else len(self.whole.X)
         done = 0
+        names = self._kept(keep)
+        originals = self._originals(names, as_text) if names else repeat(None)
         for part, D, as_read in self._completed():
+            kept = next(originals, None)
+            if names and (kept is None or not np.array_equal(kept.index, part.numbers)):
+                raise TableError(CHANGED)
             done += len(D)
             share = self.done_before + (1 - self.done_before) * done / n_rows
             progress(share, 1, f"recovering, {done:,} of {n_rows:,} rows")
@@ -154,12 +170,23 @@ class RecoveredTable:
             bounds: tuple[Any, ...] = () if level is None else self.model.intervals(level, **arguments)
             kinds = self.model.predict_kinds(**arguments) if with_kinds else None
             hidden = None if part.doubts is None else self.model.predict_hidden(**arguments)
-            yield RecoveredRows(part.numbers, part.names, part.D_obs, part.observed, D, as_read, kinds, hidden, *bounds)
+            given = (part.numbers, part.names, part.D_obs, part.observed)
+            yield RecoveredRows(*given, D, as_read, kept, kinds, hidden, *bounds)
+
+    def _kept(self, keep: Keep) -> list[str]:
+        """The columns to keep beside the labels."""
+        roles = self.plan.roles
+        names = [name for name in self.table.columns if name not in roles.labels]
+        return [name for name in names if keep == "all" or (keep == "id" and name == roles.row_names)]
+
+    def _originals(self, names: list[str], as_text: bool) -> Iterator[pd.DataFrame]:
+        """Columns as they came, of the rows that are recovered."""
+        texts = [name for name in names if name == self.plan.roles.row_names]
+        return self._even(self.table.originals(names, CHUNK_ROWS, as_text=as_text, texts=texts))
 
     def _completed(self) -> Iterator[tuple[Part, FloatArray, pd.DataFrame]]:
         if self.whole is None or self.rows is None:
-            for chunk in _even(self.table.chunks(CHUNK_ROWS, as_text=self._texts())):
-                rows = chunk.drop(self.faults.index.intersection(chunk.index))
+            for rows in self._even(self.table.chunks(CHUNK_ROWS, as_text=self._texts())):
                 part = self.reader(rows)
                 yield part, np.asarray(self.model.predict(**part.arguments_for(self.model, new=True))), rows
             return
@@ -172,6 +199,24 @@ class RecoveredTable:
             at = slice(start, start + CHUNK_ROWS)
             yield _rows_of(self.whole, at), D[at], self.rows.iloc[at]
 
+    def _even(self, chunks: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        """The rows that are not left out, in chunks of one size.
+
+        What is drawn at random for a chunk must not depend on the format of the file.
+        """
+        waiting: list[pd.DataFrame] = []
+        n_waiting = 0
+        for chunk in chunks:
+            rows = chunk.drop(self.faults.index.intersection(chunk.index))
+            waiting.append(rows)
+            n_waiting += len(rows)
+            while n_waiting >= CHUNK_ROWS:
+                rows = pd.concat(waiting)
+                yield rows[:CHUNK_ROWS]
+                waiting, n_waiting = [rows[CHUNK_ROWS:]], n_waiting - CHUNK_ROWS
+        if n_waiting:
+            yield pd.concat(waiting)
+
     def _texts(self) -> list[str]:
         # Categories too, since a table of its own may have nothing but numbers in such a column.
         categories = {name for name, _ in self.reader.encoding.categories}
@@ -183,10 +228,10 @@ class RecoveredTable:
         self, keep: Keep = "all", unit: Unit | None = None, digits: int | None = 6, flags: bool = False
     ) -> Layout:
         """How the rows are laid out in a table: see ``write``."""
-        roles, whole = self.plan.roles, self.plan.whole_numbers
+        roles = self.plan.roles
         shown = self.level is not None
         unit = unit or self._unit()
-        return Layout(self.table.columns, roles.labels, roles.row_names, whole, keep, unit, digits, flags, shown)
+        return Layout(self.table.columns, roles.labels, roles.row_names, keep, unit, digits, flags, shown)
 
     def _unit(self) -> Unit:
         """Percent where the labels of the table sum to 100."""
@@ -234,7 +279,8 @@ class RecoveredTable:
         most_rows : int, default=100
             Rows in the list.
         keep : {"all", "id", "none"}
-            Which columns beside the labels to keep: all of them, in their order, the names of rows only, or none.
+            Which columns beside the labels to keep: all of them, in their order, the names of rows only, or none. They
+            stay as they came: as they stand in a file of text if the output is one too, else with their types.
         unit : {"shares", "percent"}, optional
             What to write; as in the input by default.
         full_precision : bool, default=False
@@ -272,7 +318,9 @@ class RecoveredTable:
                 writer = stack.enter_context(
                     open_writer(targets.output, place, self.table.delimiter, self.table.decimal, safe=safe_csv)
                 )
-            for rows in self.pieces(progress, level, with_kinds=report is not None and bool(self._kinds())):
+            with_kinds = report is not None and bool(self._kinds())
+            kept: Keep = "none" if writer is None else keep
+            for rows in self.pieces(progress, level, with_kinds, kept, targets.is_text):
                 if writer is not None:
                     writer.write(rows.frame(layout))
                 more = (rows.low, rows.high, self._groups(rows, group), rows.kinds, rows.hidden)
@@ -329,7 +377,7 @@ class RecoveredTable:
     def _repr_html_(self) -> str:
         notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
         # The first piece only: a long table is not completed for ten rows of it.
-        first = next(self.pieces()).frame(self.layout())
+        first = next(self.pieces(keep="all")).frame(self.layout())
         return f"<ul>{notes}</ul>{first.head(10).to_html(border=0)}"
 
 
@@ -342,18 +390,3 @@ def _rows_of(whole: Part, at: slice) -> Part:
     arrays = (getattr(whole, each.name) for each in fields(whole))
     pieces: list[Any] = [None if array is None else array[at] for array in arrays]
     return Part(*pieces)
-
-
-def _even(chunks: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    """The same rows in chunks of one size: what is drawn at random for a chunk must not depend on the file's format."""
-    waiting: list[pd.DataFrame] = []
-    n_waiting = 0
-    for chunk in chunks:
-        waiting.append(chunk)
-        n_waiting += len(chunk)
-        if n_waiting >= CHUNK_ROWS:
-            rows = pd.concat(waiting)
-            yield rows[:CHUNK_ROWS]
-            waiting, n_waiting = [rows[CHUNK_ROWS:]], n_waiting - CHUNK_ROWS
-    if n_waiting:
-        yield pd.concat(waiting)

@@ -20,7 +20,6 @@ class Layout:
     columns: tuple[str, ...]
     labels: tuple[str, ...]
     row_names: str | None
-    whole_numbers: frozenset[str] = frozenset()
     keep: Keep = "all"
     unit: Unit = "shares"
     digits: int | None = 6
@@ -40,7 +39,9 @@ class RecoveredRows:
     observed: BoolArray
     distributions: FloatArray
     as_read: pd.DataFrame | None = None
-    """The rows as they came, with the columns that are neither labels nor names."""
+    """The rows as they were read for the model, with the columns that are neither labels nor names."""
+    kept: pd.DataFrame | None = None
+    """The columns that the output keeps, as they came."""
     kinds: FloatArray | None = None
     """How likely the rows are of each kind, where there is more than one."""
     hidden: FloatArray | None = None
@@ -77,10 +78,10 @@ class RecoveredRows:
         for name in (*layout.columns, *(label for label in layout.labels if label not in layout.columns)):
             if name in complete:
                 columns[name] = complete[name]
+            elif self.kept is not None and name in self.kept:
+                columns[name or _free("row", taken)] = self.kept[name].reset_index(drop=True)
             elif name == layout.row_names and layout.keep != "none":
                 columns[name or _free("row", taken)] = pd.Series(self.names, dtype=object)
-            elif layout.keep == "all" and self.as_read is not None and name in self.as_read:
-                columns[name] = _as_it_came(self.as_read[name], name in layout.whole_numbers)
         taken.update(columns)
         mass = _scaled(np.where(self.observed, 0, shares).sum(axis=1), scale, digits)
         columns[_free("hidden_mass", taken)] = mass
@@ -121,11 +122,6 @@ def round_shares(D: FloatArray, digits: int) -> FloatArray:
 
 def _scaled(values: FloatArray, scale: float, digits: int | None) -> FloatArray:
     return values * scale if digits is None else np.round(values * scale, digits)
-
-
-def _as_it_came(column: "pd.Series[Any]", is_whole: bool) -> Any:
-    """A column of the table; whole numbers without a decimal point."""
-    return column.astype("Int64").array if is_whole and column.dtype.kind == "f" else column.array
 
 
 def _free(name: str, taken: set[str]) -> str:

@@ -5,6 +5,7 @@ import re
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from hidldl.tables.workbook_traps import refuse_traps
 MOST_ROWS = 1_048_576
 MOST_CELLS = 200_000_000
 """Cells of one sheet, with the empty ones between the others: a full sheet has 190 columns at most."""
+DTYPES = {str: "object", datetime: "datetime64[us]"}
+"""Types of columns that cannot be told from their texts."""
 _FORMULA_BYTES = 2**20
 # A cell with a formula and no value, which a spreadsheet program has never computed; a computed text may be empty.
 # No part of it matches across the next "<" or backtracks, so its time grows with the length of the text only.
@@ -34,8 +37,13 @@ class SeveralSheetsError(TableError):
         self.titles = titles
 
 
-def write_sheet(path: Path, name: str, sheet: str | None, header: HeaderRows | None, target: Path) -> list[str]:
-    """Write one sheet's values as CSV, its header first; notes on what is skipped above it."""
+def write_sheet(
+    path: Path, name: str, sheet: str | None, header: HeaderRows | None, target: Path
+) -> tuple[list[str], dict[int, str]]:
+    """Write one sheet's values as CSV, its header first.
+
+    Returns notes on what is skipped above it, and the types of columns that hold only texts or only times.
+    """
     try:
         from openpyxl.reader.excel import ExcelReader
     except ImportError as error:
@@ -51,12 +59,13 @@ def write_sheet(path: Path, name: str, sheet: str | None, header: HeaderRows | N
             chosen = _choose(reader.wb.worksheets, name, sheet)
             _refuse_uncomputed(path, name, chosen)
             notes: list[str] = []
-            rows = _rows(chosen, name, header, notes)
+            kinds: list[set[type]] = []
+            rows = _with_kinds(_rows(chosen, name, header, notes), kinds)
             most = min(MOST_BYTES, max(HARMLESS_BYTES, MOST_EXPANSION * path.stat().st_size))
             # With a byte order mark, so that none is taken from the first name.
             with target.open("w", encoding="utf-8-sig", newline="") as file:
                 csv.writer(file).writerows(_within(most, rows, name))
-            return notes
+            return notes, {j: dtype for j, kind in enumerate(kinds) for only, dtype in DTYPES.items() if kind == {only}}
     except TableError:
         raise
     except Exception as error:
@@ -88,6 +97,18 @@ def _within(most: int, rows: Iterator[list[Any]], name: str) -> Iterator[list[An
         size += sum(len(cell) for cell in row if isinstance(cell, str))
         if size > most:
             raise TableError(f"{name} unpacks to more than {most:,} bytes, as a trap would; save the table as .csv.")
+        yield row
+
+
+def _with_kinds(rows: Iterator[list[Any]], kinds: list[set[type]]) -> Iterator[list[Any]]:
+    """The rows; below the header, what cells there are in each column."""
+    header = next(rows)
+    kinds += [set() for _ in header]
+    yield header
+    for row in rows:
+        for kind, cell in zip(kinds, row, strict=True):
+            if cell is not None:
+                kind.add(type(cell))
         yield row
 
 

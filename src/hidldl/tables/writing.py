@@ -10,9 +10,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+import numpy as np
 import pandas as pd
 
 from hidldl.errors import Remedy, TableError
@@ -28,6 +31,9 @@ PIECES_OF_PART = 25
 """Pieces of 20,000 rows in a file of a folder."""
 MOST_EXCEL_ROWS = 1_048_575
 LONGEST_EXCEL_TEXT = 32_767
+LONGEST_EXCEL_NUMBER = 10**15
+"""Excel keeps 15 digits of a number, so whole numbers with more are written as texts."""
+_EXCEL_TYPES = (int, float, np.integer, np.floating, Decimal, date, time, timedelta)
 # A sign alone is a text. Programs in East Asian languages also know the wide forms of these signs.
 _FORMULA = re.compile(r"\s*[-=+@＝＋－＠].|[\t\r\n]", re.DOTALL)
 _PLAIN_NUMBER = re.compile(r"\s*[-+]?[\d.,]*\d[\d.,]*(?:[eE][-+]?\d+)?\s*%?\s*")
@@ -63,6 +69,11 @@ class Targets:
         output = self.files.get("output")
         in_parts = output is not None and not output.suffix and (self.in_parts or output.is_dir())
         self.folders = [output] if output is not None and in_parts else []
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the output is a file of text."""
+        return self.output is not None and not self.url and not self.folders and _suffixes(self.output)[0] in SEPARATORS
 
     def check(self, *inputs: Path) -> None:
         """Refuse what cannot be written, before the work and not after it."""
@@ -111,6 +122,9 @@ class TextWriter:
         self.begun = False
 
     def write(self, frame: pd.DataFrame) -> None:
+        # One form for all times of a column: pandas leaves out the time of day where a piece has midnights only.
+        times = frame.select_dtypes(["datetime", "datetimetz"]).columns
+        frame = frame.assign(**{str(name): frame[name].map(str, na_action="ignore") for name in times})
         if self.safe:
             frame = _without_formulas(frame)
         # Some releases of Python do not quote a lone carriage return, which ends a line for every reader.
@@ -154,7 +168,13 @@ class ParquetWriter:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        piece = pa.Table.from_pandas(frame, preserve_index=False)
+        dense = {name: kind.subtype for name, kind in frame.dtypes.items() if isinstance(kind, pd.SparseDtype)}
+        frame = frame.astype(dense)
+        types = {str(name): _stored_as(frame[name]) for name in frame.columns}
+        # Objects may be of several types, and a piece may have none at all: as texts, all pieces are alike.
+        texts = {name: frame[name].map(str, na_action="ignore") for name, kind in types.items() if kind is None}
+        schema = pa.schema([(name, kind or pa.string()) for name, kind in types.items()])
+        piece = pa.Table.from_pandas(frame.assign(**texts), schema=schema, preserve_index=False)
         if self.file is None:
             self.file = pq.ParquetWriter(self.target, piece.schema)
         self.file.write_table(piece)
@@ -164,6 +184,17 @@ class ParquetWriter:
             self.file.close()
 
     discard = close
+
+
+def _stored_as(column: "pd.Series[Any]") -> Any:
+    """The type that Parquet has for the type of a column, whatever its cells; None where it has none."""
+    import pyarrow as pa
+
+    try:
+        kind = pa.Array.from_pandas(column.iloc[:0]).type
+    except (pa.ArrowException, TypeError):
+        return None
+    return None if pa.types.is_null(kind) else kind
 
 
 class FolderWriter:
@@ -208,9 +239,16 @@ class ExcelWriter:
             self.sheet.append([self._cell(value) for value in row])
 
     def _cell(self, value: Any) -> Any:
-        """Text stays text, also where it begins as a formula does."""
-        if not isinstance(value, str):
+        """Text stays text, also where it begins as a formula does; what is missing is empty."""
+        if value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and value != value):
+            return None
+        if isinstance(value, np.bool_):
+            return bool(value)  # openpyxl takes those of NumPy for numbers
+        has_zone = isinstance(value, datetime | time) and value.tzinfo is not None
+        is_long = isinstance(value, int | np.integer) and abs(int(value)) >= LONGEST_EXCEL_NUMBER
+        if isinstance(value, _EXCEL_TYPES) and not has_zone and not is_long:
             return value
+        value = str(value)
         from openpyxl.cell import WriteOnlyCell
         from openpyxl.utils.exceptions import IllegalCharacterError
 
