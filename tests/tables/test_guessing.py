@@ -9,7 +9,7 @@ import pytest
 from hidldl import hide_labels
 from hidldl.tables.columns import Tally
 from hidldl.tables.label_guesses import Guess
-from hidldl.tables.planning import guess_labels
+from hidldl.tables.role_guesses import guess_labels
 from hidldl.tables.words import name_points, words
 
 N = 120
