@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ class CellFormat:
     words: frozenset[str] = frozenset()
     notations: Mapping[int, Notation] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def plain(self) -> Notation:
         """The notation of all other columns."""
         return Notation(self.decimal)
@@ -72,17 +73,17 @@ class Cells:
     words: frozenset[str]
     """Those of the user's words that occur."""
 
-    @property
+    @cached_property
     def odd(self) -> NDArray[np.bool_]:
         """Which of the different cells are neither missing nor marks nor finite numbers."""
         return ~self.missing & ~self.marks & ~np.isfinite(self.numbers)
 
-    @property
+    @cached_property
     def truths(self) -> NDArray[np.bool_]:
         """Which of the different cells are true or false."""
         return np.array([text is not None and text.strip() in _TRUTHS for text in self.texts], dtype=bool)
 
-    @property
+    @cached_property
     def long(self) -> NDArray[np.bool_]:
         """Which of the different cells are numbers so large that a float may have lost digits."""
         return is_long(self.numbers)

@@ -168,10 +168,11 @@ class Tally:
             cells = self.cell_format.examine(frame.iloc[:, j], j)
             values[:, j] = cells.numbers[cells.codes]
             self._add_texts(j, cells, frame.index)
+        long = is_long(values)
+        self.has_long |= long.any(axis=0)
         for j in list(self._distinct):
             # Long numbers in text were counted by their digits.
-            told = values[:, j] if readable[j] else values[~is_long(values[:, j]), j]
-            self._add_distinct(j, numbers=told)
+            self._add_distinct(j, numbers=values[:, j] if readable[j] else values[~long[:, j], j])
         for j in np.flatnonzero(np.isinf(values).any(axis=0)).tolist():
             infinite = np.isinf(values[:, j])
             if readable[j]:
@@ -180,7 +181,6 @@ class Tally:
             values[infinite, j] = np.nan
         self._n_number += np.isfinite(values).sum(axis=0)
         self._n_zero += (values == 0).sum(axis=0)
-        self.has_long |= is_long(values).any(axis=0)
         self._minimum = np.fmin(self._minimum, np.fmin.reduce(values, axis=0))
         self._maximum = np.fmax(self._maximum, np.fmax.reduce(values, axis=0))
         self._whole &= ((values == np.rint(values)) | np.isnan(values)).all(axis=0)

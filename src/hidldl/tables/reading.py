@@ -169,10 +169,10 @@ class Table:
             Columns of text files that are text, whatever they look like.
         """
         numbers = [self.columns.index(name) for name in names]
-        dtypes = self._dtypes_of_text(texts)
+        dtypes = [] if as_text else self._dtypes_of_text(texts)
         try:
             for frame in self._reader.originals(rows, numbers):
-                if dtypes and not as_text:
+                if dtypes:
                     columns = {j: as_values(frame[j], dtypes[j], self._format, j) for j in numbers}
                     frame = pd.DataFrame(columns, index=frame.index)
                 elif isinstance(self._reader, Parquet | ParquetFolder):
