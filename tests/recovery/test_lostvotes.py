@@ -284,3 +284,18 @@ class TestTableWithMask:
         D_obs, observed = hide_labels(D, 0.3, random_state=0)
         model = BayesHidLDL(random_state=0, hiding="uniform", **KNOWN).fit(X, D_obs, observed=observed)
         assert model._model.estimates.votes is None
+
+
+def test_votes_that_are_all_needed():
+    shares = np.array([[0.1, 0.9, 0.0], [0.2, 0.8, 0.0], [0.5, 0.3, 0.2], [1, 0, 0]])
+    assert Votes(10).are_all_needed(shares).tolist() == [True, False, True, False]
+
+
+@pytest.mark.parametrize("n_votes", [3, 5, 10])
+def test_rows_that_have_all_votes_hide_nothing_though_nothing_says_what_to_expect(n_votes):
+    D = np.random.default_rng(0).multinomial(n_votes, [0.4, 0.3, 0.2, 0.1], 300) / n_votes
+    search = {**KNOWN, "nu": "auto", "random_state": 0}
+    model = BayesHidLDL(zeros="unknown", **search).fit(np.zeros((300, 1)), D)
+    assert model.hidden_probability_.max() < 0.1
+    assert model.hiding_slope_ == 0
+    assert score(D, model.distributions_)["chebyshev"] < 0.01

@@ -22,7 +22,7 @@ from hidldl.recovery.fittinghiding import fit_hiding
 from hidldl.recovery.fittingvotes import fit_votes
 from hidldl.recovery.heldout import HeldOutGame
 from hidldl.recovery.kernelmean import Landmarks
-from hidldl.recovery.lostvotes import Votes
+from hidldl.recovery.lostvotes import Votes, are_votes
 from hidldl.recovery.posteriorrecoverer import PosteriorRecoverer
 from hidldl.recovery.scatter import has_zeros
 from hidldl.recovery.search import ALONG_WITH_OTHERS, Choice, search
@@ -350,9 +350,13 @@ class BayesHidLDL(PosteriorRecoverer):
         self._record_convergence(fit.history, fit.converged, f"a round still changes {change:.2g}, tol is {self.tol:g}")
 
     def _hiding_of_zeros(self, shares: FloatArray, unknown: BoolArray) -> str:
-        """Whether shares may decide which labels are hidden. Rates or masks that are known tell that otherwise."""
+        """Whether shares may decide which labels are hidden. Rates or masks that are known tell that otherwise.
+
+        Where shares are visibly votes, small ones come out as 0 in any case.
+        """
         has_rates = check_hidden_rate(self.hidden_rate, shares.shape[1]) is not None
-        return "uniform" if has_rates or not np.array_equal(unknown, shares == 0) else self.hiding
+        has_mask = not np.array_equal(unknown, shares == 0)
+        return "uniform" if has_rates or has_mask or are_votes(shares) else self.hiding
 
     def _choose(
         self,

@@ -70,6 +70,11 @@ class Votes:
         """How likely these shares are if so many votes are left, 1 to all of them: (rows, number)."""
         return np.maximum(possible_votes(shares, self.number), self.doubt)
 
+    def are_all_needed(self, shares: FloatArray) -> BoolArray:
+        """Which rows can be the shares of all votes only."""
+        possible = possible_votes(shares, self.number)
+        return possible[:, -1] & (possible.sum(axis=1) == 1)
+
     def are_predicted(self, predicted: FloatArray, shares: FloatArray) -> bool:
         """Whether a model predicts, (rows, number), in which rows many votes are left, where that is sure.
 

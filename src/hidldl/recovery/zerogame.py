@@ -18,7 +18,7 @@ from hidldl.recovery.fitting import Fit
 from hidldl.recovery.fittinghiding import fit_hiding_of_zeros
 from hidldl.recovery.heldout import HeldOutGame
 from hidldl.recovery.kernelmean import Ridge
-from hidldl.recovery.lostvotes import MOST_VOTES, Votes, are_votes
+from hidldl.recovery.lostvotes import MOST_ROWS, MOST_VOTES, Votes, are_votes
 from hidldl.recovery.search import Choice
 from hidldl.recovery.unknownzeros import EM_ROUNDS, fit_unknown_zeros, pattern_losses
 from hidldl.recovery.zerorates import ZeroRates
@@ -145,23 +145,27 @@ class ZeroGame:
         return np.mean([pattern_losses(fit.model, prior, self.unknown[here], rng) for _ in range(N_CELLS)], axis=0)
 
     def choose(self, choice: Choice, settings: Collection[str], hiding: str) -> ZeroChoice:
-        """True zeros if they predict the pattern clearly better, or just better where shares are visibly votes.
+        """True zeros if they predict the pattern clearly better, or not clearly worse where shares are visibly votes.
 
         Small shares that are overlooked more often make the same pattern. So that is tried too, unless shares are
         visibly those of votes, of which some come out as 0 in any case. If they visibly are not, a model with few votes
         is refused: it would take exact shares for rough ones.
+
+        Visible votes may be independent, which a model of lighter ones cannot show: one of full votes speaks for it.
         """
         hidden = self._hidden(choice)
         votes = ZeroChoice(choice) if "nu" in settings else self._votes(choice)
         if are_votes(self.game.shares):
-            return min(votes, hidden, key=lambda candidate: float(self.losses(candidate).mean()))
+            if self._hide_nothing():
+                return votes
+            witness = votes if "nu" in settings else min(votes, self._votes_of(choice, 1.0), key=self._mean_loss)
+            return hidden if clearly_better(self.losses(hidden), self.losses(witness), PROOF) else votes
         if not clearly_better(self.losses(votes), self.losses(hidden), PROOF):
             return hidden
         rival = votes if "nu" in settings or self._smallest < 1 / MOST_VOTES else hidden
         if hiding == "uniform":
             return rival
-        by_share = replace(hidden, by_share=True)
-        return by_share if self.losses(by_share).mean() < self.losses(rival).mean() else rival
+        return min(rival, replace(hidden, by_share=True), key=self._mean_loss)
 
     def apply(self, chosen: ZeroChoice) -> None:
         """Let the game of shares take zeros as this choice does."""
@@ -173,7 +177,7 @@ class ZeroGame:
     def _hidden(self, choice: Choice) -> ZeroChoice:
         """All zeros start as hidden; small shares can come out as 0, or none can, if that predicts zeros better."""
         hidden = ZeroChoice.all_hidden(choice, self.game.shares)
-        return min(hidden, replace(hidden, finest=FINEST), key=lambda candidate: float(self.losses(candidate).mean()))
+        return min(hidden, replace(hidden, finest=FINEST), key=self._mean_loss)
 
     @property
     def _smallest(self) -> float:
@@ -183,6 +187,15 @@ class ZeroGame:
 
     def _votes(self, choice: Choice) -> ZeroChoice:
         """Shares of so many votes that the smallest is a single one, with the weight that predicts zeros best."""
-        n_votes = min(1 / self._smallest, FINEST)
-        candidates = [ZeroChoice(replace(choice, nu=weight * n_votes)) for weight in WEIGHTS_OF_A_VOTE]
-        return min(candidates, key=lambda candidate: float(self.losses(candidate).mean()))
+        return min((self._votes_of(choice, weight) for weight in WEIGHTS_OF_A_VOTE), key=self._mean_loss)
+
+    def _votes_of(self, choice: Choice, weight: float) -> ZeroChoice:
+        return ZeroChoice(replace(choice, nu=weight * min(1 / self._smallest, FINEST)))
+
+    def _hide_nothing(self) -> bool:
+        """Whether most rows with zeros need all of the votes that every row has: they lost none with their zeros."""
+        votes, shares = Votes.of(self.game.shares), self.game.shares[self.unknown.any(axis=1)]
+        return votes is not None and bool(votes.are_all_needed(shares).mean() > MOST_ROWS)
+
+    def _mean_loss(self, candidate: ZeroChoice) -> float:
+        return float(self.losses(candidate).mean())
