@@ -25,12 +25,18 @@ from hidldl.refusals import (
 
 Auto: TypeAlias = Literal["auto"]
 AUTO: Auto = "auto"
+"""The value of a parameter that is chosen without ground truth."""
 MOST_LEARNABLE = 10_000
 """Of more features, directions take too much memory."""
-"""The value of a parameter that is chosen without ground truth."""
 
 FLOAT_TYPES = [np.float64, np.float32]
-_FEATURE_CHECKS: dict[str, Any] = {"dtype": FLOAT_TYPES, "accept_sparse": "csr", "ensure_all_finite": False}
+# One order in memory, since sums in another order have other last digits.
+_FEATURE_CHECKS: dict[str, Any] = {
+    "dtype": FLOAT_TYPES,
+    "accept_sparse": "csr",
+    "ensure_all_finite": False,
+    "order": "C",
+}
 MOST_WORKERS = 1024
 """More threads than any machine has cores are a slip of the pen, or of a model file."""
 LARGEST_FEATURE = 1e150
@@ -276,6 +282,8 @@ def check_hidden_rate(hidden_rate: Any, n_labels: int) -> FloatArray | None:
         raise ValueError(f'hidden_rate must be "auto", or from 0 to below 1, got {hidden_rate!r}.')
     if rates.ndim and len(rates) != n_labels:
         raise ValueError(f"hidden_rate has {len(rates)} rates but D_obs has {n_labels} labels; give one for each.")
+    if not rates.any():
+        raise ValueError('hidden_rate is 0 for every label, so nothing was overlooked; say zeros="true" instead.')
     return np.broadcast_to(rates.astype(np.float64), n_labels)
 
 
