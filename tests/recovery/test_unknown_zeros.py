@@ -237,7 +237,13 @@ class TestWhatUsersKnow:
 
     @pytest.mark.parametrize(
         ("rate", "message"),
-        [(1.0, "below 1"), (-0.1, "below 1"), ("often", "below 1"), ([0.1, 0.2], "2 rates but D_obs has 5 labels")],
+        [
+            (0, 'say zeros="true"'),
+            (1.0, "below 1"),
+            (-0.1, "below 1"),
+            ("often", "below 1"),
+            ([0.1, 0.2], "2 rates but D_obs has 5 labels"),
+        ],
     )
     def test_wrong_rates_are_refused(self, table, rate, message):
         X, _, D_obs, _ = table

@@ -16,6 +16,8 @@ from hidldl.arrays import BoolArray, FloatArray, IntArray
 
 FIRST_RATE = 0.05
 RATES = (1e-3, 0.999)
+LEAST_KNOWN_RATE = 1e-12
+"""What a user knows is taken at its word, but a zero that no share can explain must be overlooked."""
 TIE = 0.3
 """How strongly the rate of a label leans on that of all, in tables: a label that is nearly always 0 says little."""
 
@@ -34,7 +36,7 @@ class ZeroRates:
     @classmethod
     def first(cls, n_labels: int, known: FloatArray | None, finest: float | None) -> "ZeroRates":
         """The rates that the user knows, or a first guess."""
-        guess = np.full(n_labels, FIRST_RATE) if known is None else np.clip(known, *RATES)
+        guess = np.full(n_labels, FIRST_RATE) if known is None else np.clip(known, LEAST_KNOWN_RATE, RATES[1])
         return cls(guess, np.full(n_labels, float(known is None)), finest)
 
     def fits(self, n_labels: int) -> bool:
