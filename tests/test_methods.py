@@ -149,6 +149,9 @@ def test_what_is_no_method_is_not_registered():
     impostor = type("MeanFill", (MeanFill,), {"__module__": "elsewhere", "__qualname__": "MeanFill"})
     with pytest.raises(ValueError, match="has the name of one of hidldl's own"):
         register_method("mine", impostor())
+    for name in ("", "meanfill"):
+        with pytest.raises(ValueError, match="choose another"):
+            register_method(name, MeanFill())
 
 
 @pytest.fixture(scope="module")

@@ -214,6 +214,8 @@ def register_method(
     >>> from hidldl import HidLDL, register_method
     >>> register_method("HidLDL, alpha 16", HidLDL())
     """
+    if not name or name in {method.name for method in HOUSE}:
+        raise ValueError(f"name {name!r} is empty or one of this package's own methods; choose another.")
     _registered[name] = _describe(name, estimator, tuple(alphas), title, summary)
 
 
