@@ -34,6 +34,8 @@ HIDDEN = hide_labels(DATA.distributions, 0.4, random_state=0)
 
 def fitted(kind):
     model = seeded(kind)
+    if kind is HidLDL:
+        model.set_params(alpha="auto", sigma="auto", max_iter=5)
     if kind is SelfTuned:
         model.set_params(recoverer=HidLDL(max_iter=5), grid={"alpha": [1.0, 4.0]}, n_draws=1)
     return model.fit(DATA.features, *HIDDEN) if kind in RECOVERERS else model.fit(DATA.features, DATA.distributions)
@@ -47,6 +49,12 @@ def test_a_loaded_model_predicts_the_same(tmp_path, kind):
         again, about = load_model(tmp_path / name)
         assert type(again) is kind
         assert np.array_equal(again.predict(DATA.features), model.predict(DATA.features))
+        if kind in RECOVERERS:
+            assert again.parameters_.keys() == model.parameters_.keys()
+            same = [
+                again.parameters_[name] == value for name, value in model.parameters_.items() if name != "recoverer"
+            ]
+            assert all(same)
         assert (about["made"], about["rows"], about["shares"].tolist()) == ("by hand", 40, [0, 1, 2])
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["m.json", "m.npz"]
 

@@ -152,7 +152,7 @@ class HidLDL(Recoverer):
     """
 
     _min_rows = 2
-    saved_attributes = ("_follower",)
+    saved_attributes = ("_follower", "alpha_", "sigma_", "neighbor_search_")
 
     def __init__(
         self,
