@@ -191,3 +191,9 @@ def test_the_admm_stops_when_its_residuals_are_small(linear, method):
 def test_extreme_parameters_are_an_error_not_nan(hidden):
     with np.errstate(all="ignore"), pytest.raises(ValueError, match=r"IncomLDL\(rho=1e-300\) diverged"):
         IncomLDL(rho=1e-300).fit(hidden.X, hidden.D_obs, observed=hidden.observed)
+
+
+def test_features_whose_squares_vanish_tell_nothing(hidden):
+    tiny = IncomLDLProx().fit(hidden.X * 1e-170, hidden.D_obs, observed=hidden.observed)
+    constant = IncomLDLProx().fit(np.ones((len(hidden.X), 1)) * 1e-170, hidden.D_obs, observed=hidden.observed)
+    assert np.array_equal(tiny.distributions_, constant.distributions_)

@@ -75,8 +75,9 @@ class IncomLDLProx(LinearRecoverer):
 
     def _recover(self, prepared: Any, D_obs: FloatArray, observed: BoolArray) -> FloatArray:
         X = compact(prepared)
-        largest = _largest_singular_value(X)
-        step = 1 / largest**2 if largest > 0 else 0.0
+        curvature = _largest_singular_value(X) ** 2
+        # Features whose squares vanish tell nothing.
+        step = 1 / curvature if curvature > np.finfo(np.float64).tiny else 0.0
         W = ahead = np.zeros((X.shape[1], D_obs.shape[1]))
         momentum = 1.0
         losses: list[float] = []
