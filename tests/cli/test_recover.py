@@ -294,6 +294,7 @@ def test_what_looks_wrong_and_is_not(tmp_path, monkeypatch, name):
         (["--labels", "joy,face"], "its labels sum to"),
         (["--features", "x_1,joy"], "'joy' cannot be a feature too"),
         (["--id", "nope"], "no column 'nope'"),
+        (["--id", "face", "--no-id"], "--id names a column and --no-id says that there is none"),
         (["--hidden", "?"], "'\\?' must be auto, empty, zero, unknown, none or a number"),
         (["--hidden", "none"], "empty cells in label column"),
         (["--method", "meanfill", "--intervals", "0.9"], "meanfill has no intervals; leave out --intervals"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hidldl.cli.terminal import WORDS, echo_wrapped, report_results, running
+from hidldl.cli.terminal import WORDS, WrongInput, echo_wrapped, report_results, running
 from hidldl.errors import notes_in
 from hidldl.methods import method_names
 from hidldl.replacing import replacing
@@ -186,6 +186,8 @@ def recover(
         votes: dict[str, Any] = {"item": item, "label": label, "annotator": annotator, "shown": shown_labels}
         votes["features_from"] = features_from
         reading: dict[str, Any] = {"kind": kind, "sheet": sheet, "header_row": header_row, "name": name}
+        if no_id and row_names is not None:
+            raise WrongInput("--id names a column and --no-id says that there is none; leave one out.")
         namer: Any = False if no_id else row_names
         if check:
             _check(table, {**options, "row_names": namer, "level": level}, votes, reading, report)
