@@ -77,9 +77,17 @@ def test_compare_wants_a_complete_table(run, table):
     frame.loc[3, "mood_joy"] = None
     frame.to_csv(table, index=False)
     assert (
-        "mine.csv is not a finite number in row 4, label 'mood_joy'"
+        "mine.csv has empty cells in its label columns, first in row 4, column 'mood_joy'; fill them first"
         in run("compare", table, "--labels", "mood_*").output
     )
+
+
+def test_compare_takes_the_features_that_are_named(run, table):
+    frame = pd.read_csv(table).assign(rater="ann")
+    frame.to_csv(table, index=False)
+    arguments = ("compare", table, "--labels", "mood_*", "--rate", 1)
+    assert "column 'rater' of mine.csv holds 'ann' in row 1" in run(*arguments).output
+    assert "'ann'" not in run(*arguments, "--features", "a..c").output
 
 
 def first_rows(name):

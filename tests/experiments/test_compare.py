@@ -65,10 +65,10 @@ def test_it_refuses_what_it_does_not_know(data, tmp_path, options, message):
 def test_it_wants_complete_rows_and_features(data, tmp_path):
     gap = np.array(data.distributions)
     gap[0, 0] = np.nan
-    with pytest.raises(ValueError, match="Mine is not a finite number in row 1, label 0"):
+    with pytest.raises(ValueError, match="Mine has empty cells in its label columns, first in row 1, column"):
         compare(replace(data, distributions=gap), tmp_path)
     named = pd.DataFrame(gap, index=[f"face {i}" for i in range(50)])
-    with pytest.raises(ValueError, match=r"Mine is not a finite number in row 1 \(index 'face 0'\), label 0"):
+    with pytest.raises(ValueError, match=r"label columns, first in row 1 \(index 'face 0'\), column"):
         compare(replace(data, distributions=named), tmp_path)
     for row, message in (
         ([0.5, 0.5, 0.5, 0], r"row 2 of Mine sums to 1\.5"),

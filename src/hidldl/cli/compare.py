@@ -15,6 +15,7 @@ from hidldl.cli.recover import header_row_option, sheet_option
 @click.option(
     "--labels", required=True, help="The label columns: names, patterns (label_*) or ranges (joy..anger), by commas."
 )
+@click.option("--features", help="The feature columns, in the same way; all others by default.")
 @click.option("--id", "--index", "index", help="The column that names the rows.")
 @sheet_option
 @header_row_option
@@ -35,6 +36,7 @@ from hidldl.cli.recover import header_row_option, sheet_option
 def compare(
     table: Path,
     labels: str,
+    features: str | None,
     index: str | None,
     sheet: str | None,
     header_row: str | None,
@@ -58,7 +60,9 @@ def compare(
     if measure not in MEASURES:
         raise click.BadParameter(f"choose from {', '.join(MEASURES)}.", param_hint="--measure")
     with resumable() as progress:
-        data = replace(load_table(table, labels, index=index, sheet=sheet, header_row=header_row), name=table.name)
+        data = replace(
+            load_table(table, labels, features, index=index, sheet=sheet, header_row=header_row), name=table.name
+        )
         result = compare_methods(
             data,
             output,

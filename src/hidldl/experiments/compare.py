@@ -18,6 +18,7 @@ from hidldl.experiments.runner import run
 from hidldl.experiments.store import Store
 from hidldl.metrics import MEASURES
 from hidldl.progress import Progress, silent
+from hidldl.refusals import row_name
 from hidldl.replacing import write_text
 from hidldl.reports.comparison import Comparison, comparison_of, to_csv, to_latex, to_markdown
 from hidldl.reports.page import Section, check_report_extra, render_page
@@ -126,12 +127,17 @@ def compare(
 
 def _check_complete(data: Dataset) -> None:
     """Rows are counted from 1, as in the file that most datasets come from."""
+    for kind, values, names in (
+        ("label", data.distributions, data.label_names),
+        ("feature", data.features, data.feature_names),
+    ):
+        empty = ~np.isfinite(_numbers(values))
+        if empty.any():
+            i, j = np.argwhere(empty)[0]
+            frame = values if isinstance(values, pd.DataFrame) else None
+            place = f"{row_name(frame, int(i), 1)}, column {names[j]!r}"
+            raise ValueError(f"{data.name} has empty cells in its {kind} columns, first in {place}; fill them first.")
     check_distributions(data.distributions, name=data.name, first_row=1)
-    empty = ~np.isfinite(_numbers(data.features))
-    if empty.any():
-        i, j = np.argwhere(empty)[0]
-        place = f"row {i + 1}, column {data.feature_names[j]!r}"
-        raise ValueError(f"{data.name} has empty cells in its feature columns, first in {place}; fill them first.")
 
 
 def _digest(data: Dataset) -> str:
