@@ -92,8 +92,9 @@ class BayesHidLDL(PosteriorRecoverer):
         "auto" is "uniform" for Dask collections.
     estimate : "mean", "relative", "chebyshev", "clark" or "canberra"
         "mean" is the posterior mean, good in every measure. A measure's name gives the rows with the smallest expected
-        distance in that measure. "relative" is 0 where a true 0 is likely, which improves Clark and Canberra where the
-        data have many zeros; without zeros it is the mean.
+        distance in that measure; it comes of random draws, so a row's estimate differs by chance with the rows beside
+        it. "relative" is 0 where a true 0 is likely, which improves Clark and Canberra where the data have many zeros;
+        without zeros it is the mean.
     n_landmarks : int or "auto"
         Rows that represent all others in the kernel. Its rank and the cost of a large table grow with them. "auto"
         is 500, or 1,000 if that is better, for 1,000 to 20,000 rows, up to 63 labels and a ridge of at most 3.
