@@ -10,14 +10,18 @@ from hypothesis import settings
 
 from browser import browser, open_page  # noqa: F401  fixtures
 from hidldl import hide_labels, make_distributions
-from hidldl.recovery import heldout, search
+from hidldl.recovery import calibration, heldout, search
 
 # The same examples in every run, however long they take: a change makes a test fail, not the day or the machine.
 settings.register_profile("seeded", derandomize=True, deadline=None)
 settings.load_profile("seeded")
 
-QUICK_CALIBRATION = {"N_CALIBRATION_DRAWS": 100, "CALIBRATION_PLAYS": 400, "SPREAD_PRECISION": 1.2}
-FULL_CALIBRATION = {name: getattr(heldout, name) for name in QUICK_CALIBRATION}
+QUICK_CALIBRATION = {
+    (heldout, "N_CALIBRATION_DRAWS"): 100,
+    (heldout, "CALIBRATION_PLAYS"): 400,
+    (calibration, "PRECISION"): 1.2,
+}
+FULL_CALIBRATION = {(module, name): getattr(module, name) for module, name in QUICK_CALIBRATION}
 
 
 @pytest.fixture(scope="session")
@@ -47,16 +51,16 @@ def short_search():
 def quick_calibration():
     """Fewer draws and rows behind the spread of intervals: it is the slowest part, and few tests are about it."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in QUICK_CALIBRATION.items():
-            patch.setattr(heldout, name, value)
+        for (module, name), value in QUICK_CALIBRATION.items():
+            patch.setattr(module, name, value)
         yield
 
 
 @pytest.fixture
 def full_calibration(monkeypatch):
     """Intervals as users get them, for tests of what they hold."""
-    for name, value in FULL_CALIBRATION.items():
-        monkeypatch.setattr(heldout, name, value)
+    for (module, name), value in FULL_CALIBRATION.items():
+        monkeypatch.setattr(module, name, value)
 
 
 @pytest.fixture(autouse=True)

@@ -64,7 +64,7 @@ def test_showing_a_model_does_no_work(hidden, shown):
     for model in (path, bayes):
         (model if shown == "alone" else make_pipeline(StandardScaler().fit(hidden.X), model))._repr_html_()
     assert path._follower._training is not None
-    assert bayes._spread is None
+    assert bayes._calibration is None
 
 
 def test_names_are_escaped():

@@ -19,6 +19,7 @@ GIVEN = {
     "n_components": 1,
     "n_landmarks": 500,
     "learn_distance": False,
+    "absent_labels": False,
 }
 # What is left to choose is how far an annotation is trusted, and a search along one axis is a search.
 MOSTLY_GIVEN = {name: value for name, value in GIVEN.items() if name not in ("nu", "n_landmarks")}
@@ -270,7 +271,7 @@ def test_an_interrupted_fit_does_not_pass_for_a_fitted_model(problem, monkeypatc
     def interrupt(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hidldl.recovery.bayeshidldl.fit_latent_model", interrupt)
+    monkeypatch.setattr("hidldl.recovery.bayeshidldl.fit_model", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:40], D_obs[:40], observed[:40])
     with pytest.raises(NotFittedError):

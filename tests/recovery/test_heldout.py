@@ -5,7 +5,8 @@ import pytest
 from scipy.special import softmax
 
 from hidldl import hide_labels, make_distributions
-from hidldl.recovery.heldout import MOST_KERNELS, SPREADS, HeldOutGame, spread_that_holds
+from hidldl.recovery.calibration import Calibration
+from hidldl.recovery.heldout import MOST_KERNELS, HeldOutGame
 from hidldl.recovery.kernelmean import Ridge
 from hidldl.recovery.lostvotes import Votes
 from hidldl.recovery.posterior import Draws, weighted_shares
@@ -82,23 +83,28 @@ def test_given_parameters_are_no_axis():
     assert (choice.nu, choice.ridge) == (300.0, 1.0)
 
 
-@pytest.mark.parametrize(("n_playing", "found"), [(800, (65536.0, 16)), (400, (16.0, 4))])
-def test_many_kinds_of_exact_shares_are_found_behind_coarse_ones(n_playing, found):
-    def surface(choice):
-        if choice.nu == 16.0:
-            return float(abs(choice.n_components - 4))
-        return -1 - choice.n_components / 16 if choice.nu == 65536.0 and choice.n_components >= 8 else 9.0
+@pytest.mark.parametrize("can_lack", [True, False])
+def test_rows_may_lack_labels_if_that_is_better_and_possible(can_lack):
+    asked = []
 
-    losses = losses_from(surface, n_rows=n_playing)
-    choice = search(losses, losses, Choice(nu=16.0), {"standardize", "learn_distance"}, n_playing, 5)
-    assert (choice.nu, choice.n_components) == found
+    def may_lack(best, votes):
+        asked.append((best.nu, votes))
+        return can_lack
+
+    losses = losses_from(lambda c: distance(c, nu=16.0, ridge=1.0) - 20 * c.absent_labels * (c.ridge == 0.3))
+    choice = search(losses, losses, Choice(), {"standardize", "learn_distance"}, 800, 5, can_lack=may_lack)
+    assert asked == [(16.0, None)]
+    assert (choice.absent_labels, choice.nu, choice.ridge) == ((True, 65536.0, 0.3) if can_lack else (False, 16.0, 1.0))
+    assert not choice.absent_labels or choice.n_components == 1
 
 
-def test_coarse_shares_stay_where_exact_ones_with_many_kinds_are_no_better():
-    losses = losses_from(lambda c: distance(c, nu=16.0) + abs(c.n_components - 1), n_rows=800)
-    assert search(losses, losses, Choice(nu=16.0), {"standardize", "learn_distance"}, 800, 5).nu == 16.0
-    given = {"nu", "standardize", "learn_distance"}
-    assert search(losses, losses, Choice(nu=4.0), given, 800, 5).nu == 4.0
+def test_rows_have_all_labels_where_lacking_some_is_no_better_or_the_user_says_so():
+    losses = losses_from(lambda c: distance(c, nu=16.0, ridge=1.0) - 20 * c.absent_labels * (c.ridge == 0.3))
+    given = {"standardize", "learn_distance"}
+    settled = search(losses, losses, Choice(), {*given, "absent_labels"}, 800, 5, can_lack=lambda best, votes: True)
+    assert not settled.absent_labels
+    worse = losses_from(lambda c: distance(c, nu=16.0, ridge=1.0) + c.absent_labels)
+    assert not search(worse, worse, Choice(), given, 800, 5, can_lack=lambda best, votes: True).absent_labels
 
 
 def test_the_number_of_kinds_with_the_lowest_loss_is_chosen():
@@ -256,8 +262,8 @@ def test_rows_are_judged_by_models_that_did_not_see_them(game, monkeypatch):
 
     import hidldl.recovery.heldout as heldout
 
-    original = heldout.fit_latent_model
-    monkeypatch.setattr(heldout, "fit_latent_model", remember)
+    original = heldout.fit_model
+    monkeypatch.setattr(heldout, "fit_model", remember)
     game.losses(Choice(nu=64.0))
     assert len(fitted) == 4
     for fold, shares in enumerate(fitted):
@@ -274,7 +280,7 @@ def test_of_many_rows_two_folds_of_three_are_judged():
     assert set(game.folds[game.in_play]) == {0, 1}
     assert len(game.losses(Choice())) == game.in_play.sum() > 600
     # Two folds are enough to see that the intervals are neither far too narrow nor far too wide.
-    assert 0.5 < game.calibrate(Choice(), 0) < 2
+    assert 0.5 < game.calibrate(Choice(), 0).spread < 2
 
 
 def test_candidates_are_fitted_closely_only_where_zeros_are_in_doubt(game, monkeypatch):
@@ -286,8 +292,8 @@ def test_candidates_are_fitted_closely_only_where_zeros_are_in_doubt(game, monke
         tols.append(options["tol"])
         return original(*args, **options)
 
-    original = heldout.fit_latent_model
-    monkeypatch.setattr(heldout, "fit_latent_model", remember)
+    original = heldout.fit_model
+    monkeypatch.setattr(heldout, "fit_model", remember)
     game.losses(Choice(nu=16.0))
     monkeypatch.setattr(game, "presence", np.where(game.observed, 0.9, 0.0))
     game.losses(Choice(nu=32.0))
@@ -357,7 +363,7 @@ def test_too_few_rows_calibrate_nothing():
     options = {"row_weights": np.ones(3), "max_iter": 5, "tol": 1e-2}
     few = HeldOutGame(np.eye(3), D_obs, D_obs > 0, **options, rng=rng)
     assert not few.has_enough_rows
-    assert few.calibrate(Choice(), 0) == 1.0
+    assert few.calibrate(Choice(), 0) == Calibration()
 
 
 def labels_of(features):
@@ -399,15 +405,3 @@ def test_rows_that_are_held_out_have_the_leverage_of_new_rows(game, ridge):
     principal = kernel.regression(fold, ridge)
     for at, components in ((others, kernel.fitted(fold, ridge)), (~others, kernel.held_out(fold, ridge))):
         assert np.allclose(principal.leverage(components), plain.leverage(features[at]), rtol=0.01, atol=0.02)
-
-
-def test_the_spread_is_the_smallest_that_holds_the_level():
-    assert spread_that_holds(lambda spread: spread / (spread + 0.2)) == pytest.approx(1.8, rel=0.06)
-    assert spread_that_holds(lambda spread: 1.0) == pytest.approx(SPREADS[0], rel=0.06)
-    assert spread_that_holds(lambda spread: 0.5 * spread / (spread + 1)) == pytest.approx(SPREADS[1], rel=0.06)
-
-
-@pytest.mark.parametrize("peak", [0.89, 0.93])
-def test_a_spread_that_is_too_wide_is_not_taken_for_one_that_is_too_narrow(peak):
-    spread = spread_that_holds(lambda spread: peak - 0.1 * np.log(spread / 1.3) ** 2)
-    assert 0.6 < spread < 1.7

@@ -10,8 +10,9 @@ from hidldl.recovery.covariances import moments_of_log_ratios, sums_over_pairs
 from hidldl.recovery.fitting import fit_latent_model
 from hidldl.recovery.hidingcurve import HidingCurve
 from hidldl.recovery.kernelmean import Ridge
-from hidldl.recovery.latent import TIGHT, Estimates, LatentModel, Parameters, Rows, draw_rows, modes, work_blocks
+from hidldl.recovery.latent import TIGHT, Estimates, LatentModel, Parameters, draw_rows, modes, work_blocks
 from hidldl.recovery.lostvotes import Votes
+from hidldl.recovery.rows import Rows
 from hidldl.recovery.zerorates import ZeroRates
 from hidldl.selection import renormalised
 

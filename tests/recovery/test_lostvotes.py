@@ -250,7 +250,7 @@ class TestTableWithMask:
             BayesHidLDL(random_state=0, hiding="degree", **KNOWN).fit(X, D_obs, observed=observed, votes=given)
             for given in (None, uneven)
         )
-        assert counted.hiding_slope_ > 0.5
+        assert counted.hiding_slope_ > 0.3
         assert counted._model.estimates.votes is not None
         assert by_mask._model.estimates.votes is None
         errors = [score(D, model.distributions_)["chebyshev"] for model in (counted, by_mask)]

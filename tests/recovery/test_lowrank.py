@@ -7,8 +7,9 @@ from scipy.special import softmax
 from hidldl import BayesHidLDL, hide_labels, load_model, save_model
 from hidldl.recovery import fitting, logisticnormal, lowrank
 from hidldl.recovery.fitting import fit_latent_model
-from hidldl.recovery.latent import Estimates, Parameters, Rows, draw_rows
+from hidldl.recovery.latent import Estimates, Parameters, draw_rows
 from hidldl.recovery.lowrank import FACTOR_LABELS, FIRST_FACTORS, Factors
+from hidldl.recovery.rows import Rows
 
 M = FACTOR_LABELS
 GIVEN = {"nu": 1e4, "ridge": 1.0, "width": 1.0, "standardize": True, "prior_rows": 1.0, "ordered": True}

@@ -11,7 +11,7 @@ from scipy.special import softmax
 from hidldl import hide_labels
 from hidldl.recovery.fitting import fit_latent_model
 from hidldl.recovery.fittinghiding import fit_hiding
-from hidldl.recovery.latent import Estimates, Parameters, Rows, draw_rows
+from hidldl.recovery.latent import Estimates, Parameters, draw_rows
 from hidldl.recovery.lostvotes import Votes
 from hidldl.recovery.posterior import (
     Draws,
@@ -29,6 +29,7 @@ from hidldl.recovery.posterior import (
     weigh_votes,
     weighted_shares,
 )
+from hidldl.recovery.rows import Rows
 from hidldl.recovery.zerorates import ZeroRates
 from hidldl.selection import renormalised
 
@@ -191,7 +192,9 @@ def test_a_curve_moves_bounds_down_where_labels_are_hidden(curved):
     model, rows = curved
     plain = replace(model, estimates=replace(model.estimates, curve=None))
     draws, hidden = Draws.shared(np.random.default_rng(0), 200, 5), ~rows.observed.all(axis=1)
-    (_, with_curve), (_, without) = (bounds_of_rows(each, rows, draws, False, 0, 0.9) for each in (model, plain))
+    (_, with_curve), (_, without) = (
+        bounds_of_rows(each, rows, draws, False, 0, (0.05, 0.95)) for each in (model, plain)
+    )
     assert (with_curve[0] <= with_curve[1]).all()
     assert with_curve[:, hidden].mean() < 0.95 * without[:, hidden].mean()
 
@@ -378,7 +381,7 @@ def test_bounds_hold_as_much_as_their_level_says(mixture):
     D, weights = weighted_shares(model, rows, slice(0, 12), draws, False, np.random.default_rng([7, 0]))
     hidden, mass = ~rows.observed, np.where(rows.observed[:, :, None], 0, D).sum(axis=1)
     for level in (0.5, 0.9):
-        bounds, of_mass = bounds_of_rows(model, rows, draws, False, 7, level)
+        bounds, of_mass = bounds_of_rows(model, rows, draws, False, 7, ((1 - level) / 2, (1 + level) / 2))
         assert (bounds[0] <= bounds[1]).all()
         low, high = bounds[..., None]
         held = ((low <= D) & (high >= D)) * weights[:, None]

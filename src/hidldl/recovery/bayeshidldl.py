@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -17,16 +16,17 @@ from hidldl.parallel import Mapper, threads
 from hidldl.progress import Verbose, shown
 from hidldl.randomness import RandomState, random_generator, some_rows
 from hidldl.recovery.acts import ACTS
-from hidldl.recovery.fitting import Fit, fit_latent_model
+from hidldl.recovery.choosing import Chosen, Knowledge, Table, choose
+from hidldl.recovery.fitting import Fit
+from hidldl.recovery.fittingabsence import fit_model
 from hidldl.recovery.fittinghiding import fit_hiding
 from hidldl.recovery.fittingvotes import fit_votes
-from hidldl.recovery.heldout import HeldOutGame
 from hidldl.recovery.kernelmean import Landmarks
-from hidldl.recovery.lostvotes import Votes, are_votes
+from hidldl.recovery.lostvotes import Votes
 from hidldl.recovery.posteriorrecoverer import PosteriorRecoverer
 from hidldl.recovery.scatter import has_zeros
-from hidldl.recovery.search import ALONG_WITH_OTHERS, Choice, search
-from hidldl.recovery.zerogame import ZeroChoice, ZeroGame
+from hidldl.recovery.search import ALONG_WITH_OTHERS, Choice
+from hidldl.recovery.zerorates import ZeroRates
 from hidldl.validation import (
     AUTO,
     Auto,
@@ -101,6 +101,11 @@ class BayesHidLDL(PosteriorRecoverer):
     learn_distance : bool or "auto"
         Let rows be further apart along those combinations of the features along which the labels change, which a first
         fit tells; up to 10,000 features. "auto" tries it where the features tell much, up to 63 labels.
+    absent_labels : bool or "auto"
+        Whether rows lack labels: these have a share of 0, or the same next to nothing in every row. Which labels a row
+        has is then a model of its own, and the shares of these come after it. "auto" tries it for up to 10 labels
+        where there is such a gap between shares, masks are known, and neither shares decide what is hidden nor lost
+        votes tell how much is; not for Dask collections or on a device.
     n_draws : int, default=128
         Posterior draws behind each mean; draws times labels are at most four million.
     max_iter, tol : int and float, default=200 and 3e-3
@@ -187,6 +192,7 @@ class BayesHidLDL(PosteriorRecoverer):
         estimate: Literal["mean", "relative", "chebyshev", "clark", "canberra"] = "mean",
         n_landmarks: int | Auto = AUTO,
         learn_distance: bool | Auto = AUTO,
+        absent_labels: bool | Auto = AUTO,
         n_draws: int = 128,
         max_iter: int = 200,
         tol: float = 3e-3,
@@ -208,6 +214,7 @@ class BayesHidLDL(PosteriorRecoverer):
         self.estimate = estimate
         self.n_landmarks = n_landmarks
         self.learn_distance = learn_distance
+        self.absent_labels = absent_labels
         self.n_draws = n_draws
         self.max_iter = max_iter
         self.tol = tol
@@ -234,6 +241,9 @@ class BayesHidLDL(PosteriorRecoverer):
         check_flag(self.standardize, "standardize", or_auto=True)
         check_flag(self.ordered, "ordered", or_auto=True)
         check_flag(self.learn_distance, "learn_distance", or_auto=True)
+        check_flag(self.absent_labels, "absent_labels", or_auto=True)
+        if self.absent_labels is True and (self.hiding == "degree" or self.n_components not in (1, AUTO)):
+            raise ValueError('absent_labels=True needs n_components=1 or "auto", and hiding="uniform" or "auto".')
         check_choice(self.zeros, "zeros", MEANINGS_OF_ZERO)
         check_hidden_rate(self.hidden_rate, n_labels)
         check_choice(self.hiding, "hiding", (AUTO, "uniform", "degree"))
@@ -257,7 +267,7 @@ class BayesHidLDL(PosteriorRecoverer):
         rng = random_generator(self.random_state)
         self._seed = int(rng.integers(2**31))
         with threads(self.n_jobs) as mapper:
-            zero_choice = self._choose(prepared, shares, observed, unknown, row_weights, rng, mapper)
+            chosen = self._choose(Table(prepared, shares, observed, unknown, row_weights), rng, mapper, device is None)
             landmarks = Landmarks.choose(prepared, self._choice.n_landmarks, self._choice.standardize, rng)
             self._features = self._game.kernel_map(landmarks, self._choice, mapper)
             how: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "row_weights": row_weights}
@@ -265,25 +275,39 @@ class BayesHidLDL(PosteriorRecoverer):
             if device is not None:
                 return self._recover_on(device, prepared, shares, observed, votes, **how)
             table = (self._features(prepared), shares, observed)
-            if zero_choice is not None and unknown is not None:
-                rates = check_hidden_rate(self.hidden_rate, shares.shape[1])
-                how |= {"votes": votes, "hiding": self._hiding_of_zeros(shares, unknown)}
-                fit = zero_choice.fit(*table, unknown, rates, mapper=mapper, **how)
-            else:
-                fit = fit_latent_model(*table, self._choice.parameters(shares.shape[1]), mapper=mapper, **how)
-                if self.hiding != "uniform":
-                    fit = fit_hiding(fit, tol=self.tol, always=self.hiding == "degree")
-                fit = fit_votes(fit, votes)
-            self._keep(fit, unknown)
+            self._keep(self._fit_table(table, unknown, votes, chosen, mapper=mapper, **how), unknown)
             return self._estimate(self._rows, mapper)
+
+    def _fit_table(
+        self,
+        table: tuple[FloatArray, FloatArray, BoolArray],
+        unknown: BoolArray | None,
+        votes: Votes | None,
+        chosen: Chosen,
+        **how: Any,
+    ) -> Fit:
+        """The model of the rows with the parameters that were chosen."""
+        _, shares, observed = table
+        parameters, gap = chosen.choice.parameters(shares.shape[1]), chosen.gap(shares, observed)
+        if unknown is not None and chosen.zeros is not None:
+            rates, hiding = chosen.known.rates, chosen.known.hiding_of_zeros(shares, unknown)
+            if gap is not None:
+                fit = fit_model(*table, parameters, gap, **how)
+                return fit.with_rates(ZeroRates.of_hidden(unknown, observed, rates, chosen.zeros.finest))
+            return chosen.zeros.fit(*table, unknown, rates, votes=votes, hiding=hiding, **how)
+        fit = fit_model(*table, parameters, gap, **how)
+        if gap is None and self.hiding != "uniform":
+            fit = fit_hiding(fit, tol=self.tol, always=self.hiding == "degree")
+        return fit_votes(fit, votes)
 
     def _fit_on_cluster(self, X: Any, D_obs: Any, observed: Any, votes: Any) -> Self:
         """As ``fit``; a sample of the rows chooses parameters, and rounds of EM add up small matrices over all."""
         from hidldl.recovery.fitting_dask import center_and_deviation, fit_on_cluster, keep_rows
         from hidldl.recovery.table_dask import ClusterTable
 
-        if self.hiding == "degree" or self.device not in (None, AUTO):
-            raise ValueError('a fit on Dask needs hiding="uniform" or "auto" and device=None; or fit in memory.')
+        if self.hiding == "degree" or self.device not in (None, AUTO) or self.absent_labels is True:
+            needs = 'hiding="uniform" or "auto", device=None and absent_labels=False or "auto"'
+            raise ValueError(f"a fit on Dask needs {needs}; or fit in memory.")
         self.__dict__.pop("label_names_", None)
         table = ClusterTable(self, X, D_obs, observed, votes, zeros=self.zeros)
         self._check_parameters(*table.shape)
@@ -291,7 +315,8 @@ class BayesHidLDL(PosteriorRecoverer):
         rng = random_generator(self.random_state)
         self._seed = int(rng.integers(2**31))
         with threads(self.n_jobs) as mapper, shown(self.verbose) as progress:
-            self._choose(table.features, table.shares, table.observed, None, table.row_weights, rng, mapper)
+            sample = Table(table.features, table.shares, table.observed, None, table.row_weights)
+            self._choose(sample, rng, mapper, can_lack=False)
             rows = table.features[some_rows(rng, len(table), self._choice.n_landmarks)]
             landmarks = Landmarks.of(rows, *center_and_deviation(table), self._choice.standardize)
             self._features = self._game.kernel_map(landmarks, self._choice, mapper)
@@ -309,6 +334,7 @@ class BayesHidLDL(PosteriorRecoverer):
         obstacles = {
             'hiding="uniform"': self.hiding != "uniform",
             "dense features": sparse.issparse(X),
+            "absent_labels=False": self.absent_labels is True,
             'zeros that are known (observed=, zeros="hidden" or zeros="true")': self._unknown is not None,
         }
         return device_without(obstacles, self.device)
@@ -350,51 +376,17 @@ class BayesHidLDL(PosteriorRecoverer):
         change = fit.history["change"][-1]
         self._record_convergence(fit.history, fit.converged, f"a round still changes {change:.2g}, tol is {self.tol:g}")
 
-    def _hiding_of_zeros(self, shares: FloatArray, unknown: BoolArray) -> str:
-        """Whether shares may decide which labels are hidden. Rates or masks that are known tell that otherwise.
-
-        Where shares are visibly votes, small ones come out as 0 in any case.
-        """
-        has_rates = check_hidden_rate(self.hidden_rate, shares.shape[1]) is not None
-        has_mask = not np.array_equal(unknown, shares == 0)
-        return "uniform" if has_rates or has_mask or are_votes(shares) else self.hiding
-
-    def _choose(
-        self,
-        X: Any,
-        shares: FloatArray,
-        observed: BoolArray,
-        unknown: BoolArray | None,
-        row_weights: FloatArray,
-        rng: np.random.Generator,
-        mapper: Mapper,
-    ) -> ZeroChoice | None:
-        """Set ``parameters_``, ``selection_`` and the game that calibrates intervals; what zeros are, if unknown."""
-        how: dict[str, Any] = {"row_weights": row_weights, "max_iter": self.max_iter, "tol": self.tol, "rng": rng}
-        self._game = HeldOutGame(X, shares, observed, **how)
+    def _choose(self, table: Table, rng: np.random.Generator, mapper: Mapper, can_lack: bool = True) -> Chosen:
+        """Set ``parameters_``, ``selection_`` and the game that calibrates intervals."""
         given = {name: getattr(self, name) for name in asdict(Choice()) if getattr(self, name) != AUTO}
-        given |= {} if check_learn_distance(self.learn_distance, X) else {"learn_distance": False}
+        given |= {} if check_learn_distance(self.learn_distance, table.X) else {"learn_distance": False}
         settings = {name: type(getattr(Choice(), name))(value) for name, value in given.items()}
-        self._choice, self.selection_, self._spread = Choice(**settings), None, None
-        zero_choice = None if unknown is None else ZeroChoice.all_hidden(self._choice, shares)
-        if unknown is not None and self._game.has_enough_rows:
-            with shown(self.verbose) as progress:
-                rates = check_hidden_rate(self.hidden_rate, shares.shape[1])
-                zero_game = ZeroGame(self._game, unknown, rates, self._seed, mapper, progress)
-                zero_choice = zero_game.choose(self._choice, settings, self._hiding_of_zeros(shares, unknown))
-                if zero_choice.finest is None:
-                    self._choice = zero_choice.choice
-                    settings |= {"nu": self._choice.nu}
-                    zero_game.apply(zero_choice)
-        if self.tunes_itself and self._game.has_enough_rows:
-            with shown(self.verbose) as progress:
-                losses, distances = (
-                    partial(play, mapper=mapper, progress=progress)
-                    for play in (self._game.losses, self._game.distances)
-                )
-                alike = unknown is None and (self._game.row_weights == 1).all()
-                votes = Votes.of(self._game.shares) if alike else None
-                self._choice = search(losses, distances, self._choice, settings, *shares.shape, votes=votes)
-            self.selection_ = self._game.selection(self._choice, rng)
-        self._chosen = asdict(self._choice)
-        return zero_choice and zero_choice.with_others(self._choice, shares)
+        can_lack = can_lack and self.hiding != "degree" and settings.get("n_components", 1) == 1
+        rates = check_hidden_rate(self.hidden_rate, table.shares.shape[1])
+        known = Knowledge(settings, rates, self.hiding, can_lack)
+        how: dict[str, Any] = {"tunes": self.tunes_itself, "max_iter": self.max_iter, "tol": self.tol}
+        with shown(self.verbose) as progress:
+            chosen = choose(table, known, **how, seed=self._seed, rng=rng, mapper=mapper, progress=progress)
+        self._game, self._choice, self.selection_ = chosen.game, chosen.choice, chosen.selection
+        self._calibration, self._chosen = None, asdict(chosen.choice)
+        return chosen

@@ -29,6 +29,12 @@ def describe(estimates: Estimates, label_names: Sequence[str]) -> list[str]:
             f"complete rows are shares of {estimates.votes.number} votes; rows with fewer lost them on labels that "
             "were overlooked"
         )
+    if estimates.absences is not None:
+        typical = estimates.absences.typical_number
+        sentences.append(
+            f"rows lack labels, which then have 0 or next to nothing: a row has about {typical:.1f} of "
+            f"{len(label_names)}, and which ones was told before their shares"
+        )
     kinds = describe_kinds(estimates, label_names)
     if kinds:
         shares = estimates.shares_of_kinds

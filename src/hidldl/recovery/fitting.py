@@ -18,11 +18,13 @@ from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.parallel import Mapper, one_thread, row_blocks
 from hidldl.recovery.covariances import centred, moments_of_log_ratios, shrunk, sums_over_pairs
 from hidldl.recovery.kernelmean import Ridge
-from hidldl.recovery.latent import LOOSE, Estimates, LatentModel, Parameters, Rows, draw_rows, modes, work_blocks
+from hidldl.recovery.latent import LOOSE, Estimates, LatentModel, Parameters, draw_rows, modes, work_blocks
 from hidldl.recovery.lowrank import FACTOR_LABELS, FIRST_FACTORS, SETTLING, Factors
 from hidldl.recovery.posterior import Draws
+from hidldl.recovery.rows import Rows
 from hidldl.recovery.scatter import scattered_rows
 from hidldl.recovery.steps import in_bounds, leap, relative_changes
+from hidldl.recovery.zerorates import ZeroRates
 
 LONGEST_STRIDE = 8.0
 """Longest extrapolation, in units of a round's change; a stride covers about its square in rounds."""
@@ -53,6 +55,10 @@ class Fit:
     def some_residuals(self) -> FloatArray:
         """How far the modes of some rows, evenly apart, lie from the mean."""
         return self.model.residuals(self.rows.part(every_so_many(len(self.rows.shares))))
+
+    def with_rates(self, zeros: ZeroRates) -> "Fit":
+        """The fit that also says how often labels are overlooked."""
+        return replace(self, model=replace(self.model, estimates=replace(self.model.estimates, zeros=zeros)))
 
     def of_common_kinds(self) -> tuple[LatentModel, Rows]:
         """Model and rows with the kinds by how common they are, without those that hardly any row is of."""

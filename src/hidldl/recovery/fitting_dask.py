@@ -21,8 +21,9 @@ from hidldl.progress import Progress
 from hidldl.recovery.covariances import sums_over_pairs
 from hidldl.recovery.fitting import LARGEST_LEVERAGE, Rounds, Sums, climb, common_kinds, every_so_many
 from hidldl.recovery.kernelmean import SMALLEST_FEATURE, KernelMap, Ridge, without_rounding
-from hidldl.recovery.latent import Estimates, LatentModel, Parameters, Rows
+from hidldl.recovery.latent import Estimates, LatentModel, Parameters
 from hidldl.recovery.partitions_dask import constant
+from hidldl.recovery.rows import Rows
 from hidldl.recovery.rowweights import weights_of_rows
 from hidldl.recovery.table_dask import ClusterTable, PartitionRows, Recovered, added, in_a_tree, keep_results, recovered
 

@@ -18,8 +18,8 @@ from hidldl.recovery import logisticnormal_torch
 from hidldl.recovery.fitting import LARGEST_LEVERAGE, Fit, Rounds, Sums, fit_latent_model
 from hidldl.recovery.kernelmean import KernelMap, Ridge
 from hidldl.recovery.latent import LOOSE, MAX_NEWTON, RARE, SHARE_OF_OVERALL, TIGHT, Estimates, LatentModel, Parameters
-from hidldl.recovery.latent import Rows as HostRows
 from hidldl.recovery.posterior import Draws, complete
+from hidldl.recovery.rows import Rows as HostRows
 
 CHUNK = {"cuda": 2**27, "cpu": 2**17}
 """Numbers of an array of a chunk of rows."""

@@ -5,7 +5,7 @@ its observed labels. The recovered row, over the labels that had been observed, 
 models are fitted to rows that are as informative as the user's, and judged on rows that are new to them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from itertools import repeat
@@ -17,14 +17,19 @@ from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.parallel import Mapper
 from hidldl.progress import Progress, silent
 from hidldl.randomness import some_rows
+from hidldl.recovery.absence import Gap
+from hidldl.recovery.calibration import LEVEL, Calibration, calibrated
 from hidldl.recovery.directions import telling_directions
-from hidldl.recovery.fitting import Fit, fit_latent_model
-from hidldl.recovery.fittinghiding import fit_hiding
+from hidldl.recovery.fitting import Fit
+from hidldl.recovery.fittingabsence import fit_model
+from hidldl.recovery.fittinghiding import SMALLEST_STEEPNESS, fit_hiding
+from hidldl.recovery.fittingvotes import fit_votes
 from hidldl.recovery.foldkernels import FoldKernels
 from hidldl.recovery.kernelmean import KernelMap, Landmarks
-from hidldl.recovery.latent import LatentModel, Rows
+from hidldl.recovery.latent import LatentModel
 from hidldl.recovery.lostvotes import TOLERANCE, Votes
 from hidldl.recovery.posterior import Draws, draw_lost_share, mean_rows, quantiles
+from hidldl.recovery.rows import Rows
 from hidldl.recovery.scatter import has_zeros
 from hidldl.recovery.search import FEW_ROWS, VERY_MANY_LABELS, Choice
 from hidldl.selection import FEWEST_ROWS, TRIALS, Selection, hide_again, judge, renormalised
@@ -58,11 +63,9 @@ LABELS_PER_LOST = 3
 """A row loses one label of so many, and at least one: with more of them, its loss tells more."""
 PLAY_WEIGHTS = (0.5, 2.0)
 """Least and most that a row counts by its number of labels."""
-LEVEL = 0.9
-SPREADS = (0.05, 20.0)
-SPREAD_PRECISION = 1.05
 LEAST_SPREAD_OF_VOTES = 0.5
-"""Intervals of a few votes hold more than their level in any case; no spread of what is expected changes that."""
+"""Intervals of a few votes hold more than their level in any case; no spread of what is expected changes that, but
+tails do."""
 N_CALIBRATION_DRAWS = 400
 CALIBRATION_PLAYS = 1500
 """Labels to hide again: enough to estimate a coverage to within a percent."""
@@ -103,6 +106,7 @@ class HeldOutGame:
         self.draws = Draws.shared(rng, DRAWS_OF_MANY if is_many else N_DRAWS, n_labels)
         self.zeros = has_zeros(self.shares, self.observed)
         self.max_iter, self.tol = min(max_iter, ROUNDS_OF_MANY) if is_many else max_iter, tol
+        self.gap = Gap.of(self.shares, self.observed)
         self._distance_weight: float | None = None
         self.votes: Votes | None = None
         self.forget()
@@ -169,7 +173,11 @@ class HeldOutGame:
             def recover(fitted: tuple[LatentModel, int]) -> list[tuple[FloatArray, IntArray, BoolArray]]:
                 model, fold = fitted
                 parts = self._rehidden(model, fold, choice, self.masks)
-                return [(mean_rows(model, rows, self.draws), at, observed) for rows, observed, at in parts]
+                if self.gap is None:
+                    return [(mean_rows(model, rows, self.draws), at, observed) for rows, observed, at in parts]
+                return [
+                    (mean_rows(model, rows, self.draws, among=observed), at, observed) for rows, observed, at in parts
+                ]
 
             for recovered in mapper(recover, self._models(choice, mapper, tol)):
                 for D, at, observed in recovered:
@@ -181,13 +189,29 @@ class HeldOutGame:
             progress(len(self._played), None, f"{TRIALS}: {len(self._played)}")
         return self._played[choice]
 
-    def calibrate(self, choice: Choice, seed: int, mapper: Mapper = map, odds: FloatArray | None = None) -> float:
-        """How far draws must spread for the central 90 % of them to hold 90 % of the shares that were hidden again.
+    def can_lack(self, best: Choice, votes: Votes | None) -> bool:
+        """Whether rows may lack labels: there is a gap between shares, and nothing else says which labels are hidden.
+
+        That is so where shares decide which are, or where the ``votes`` that rows lost tell how much is hidden. A flat
+        curve is no sign of that: a model in which all rows have all labels is not exact here.
+        """
+        if self.gap is None:
+            return False
+        _, features = self.plain_features(best)
+        parameters = best.parameters(self.shares.shape[1])
+        how: dict[str, Any] = {"max_iter": self.max_iter, "tol": GAME_TOL, "row_weights": self.row_weights}
+        fit = fit_votes(fit_model(features, self.shares, self.observed, parameters, **how), votes)
+        estimates = fit_hiding(fit, tol=GAME_TOL).model.estimates
+        is_flat = estimates.curve is None or estimates.curve.steepness < SMALLEST_STEEPNESS[True]
+        return is_flat and estimates.votes is None
+
+    def calibrate(self, choice: Choice, seed: int, mapper: Mapper = map, odds: FloatArray | None = None) -> Calibration:
+        """The calibration with which 90 % intervals hold 90 % of the shares that were hidden again.
 
         With ``odds``, labels are hidden again in proportion to these, and models take account of that.
         """
         if not self.has_enough_rows:
-            return 1.0
+            return Calibration()
         rng = np.random.default_rng(seed)
         draws = Draws.shared(rng, N_CALIBRATION_DRAWS, self.shares.shape[1])
         n_masks = min(len(self.masks), int(np.ceil(CALIBRATION_PLAYS / max(self.judged[0].sum(), 1))))
@@ -197,21 +221,22 @@ class HeldOutGame:
             for model, fold in self._models(choice, mapper, self.tol, hiding=odds is not None)
             for rows, observed, at in self._rehidden(model, fold, choice, masks)
         ]
-
         rounding = TOLERANCE if self.votes is not None else 0.0
 
-        def coverage(spread: float) -> float:
+        def coverage(calibration: Calibration) -> float:
             def inside(k: int) -> FloatArray:
                 model, rows, lost, shares = posteriors[k]
-                rng = np.random.default_rng([seed, k])
-                samples, weights = draw_lost_share(model, rows, draws.times(spread), self.zeros, lost, rng)
-                low, high = quantiles(samples[:, None], weights, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))[:, :, 0]
+                own, rng = draws.times(calibration.spread), np.random.default_rng([seed, k])
+                samples, weights = draw_lost_share(model, rows, own, self.zeros, lost, rng)
+                low, high = quantiles(samples[:, None], weights, calibration.levels(LEVEL))[:, :, 0]
                 return (low - rounding <= shares[lost]) & (shares[lost] <= high + rounding)
 
             return float(np.concatenate(list(mapper(inside, range(len(posteriors))))).mean())
 
-        least = LEAST_SPREAD_OF_VOTES if self.votes is not None else 0
-        return max(spread_that_holds(coverage), least)
+        if choice.absent_labels:
+            # Which labels were drawn hangs on no spread, and labels that can be hidden again are easy to tell.
+            return Calibration(max(calibrated(coverage).spread, 1.0))
+        return calibrated(coverage, None if self.votes is None else LEAST_SPREAD_OF_VOTES)
 
     def selection(self, chosen: Choice, rng: np.random.Generator) -> Selection:
         """All choices that were played, as a report."""
@@ -231,11 +256,12 @@ class HeldOutGame:
 
         def fit(fold: int) -> Fit:
             others = self.folds != fold
-            fitted = fit_latent_model(
+            fitted = fit_model(
                 kernel.fitted(fold, choice.ridge),
                 self.shares[others],
                 self.observed[others],
                 choice.parameters(self.shares.shape[1]),
+                self.gap if choice.absent_labels else None,
                 max_iter=self.max_iter,
                 tol=tol,
                 row_weights=self.row_weights[others],
@@ -290,7 +316,8 @@ class HeldOutGame:
             parameters = replace(choice, n_components=1).parameters(self.shares.shape[1])
             how: dict[str, Any] = {"row_weights": self.row_weights, "presence": self.presence, "mapper": mapper}
             table = (features, self.shares, self.observed, parameters)
-            fitted = fit_latent_model(*table, max_iter=self.max_iter, tol=max(self.tol, GAME_TOL), **how)
+            gap = self.gap if choice.absent_labels else None
+            fitted = fit_model(*table, gap, max_iter=self.max_iter, tol=max(self.tol, GAME_TOL), **how)
             weights = plain.whitening @ fitted.model.estimates.coef_of_labels
             landmarks = landmarks.along(telling_directions(plain.landmarks, choice.width, weights, self.X))
         self.forget()
@@ -321,18 +348,3 @@ class HeldOutGame:
             landmarks = Landmarks.choose(self.X, choice.n_landmarks, choice.standardize, rng)
             self._landmarks[key] = (landmarks, landmarks.squared_distances(self.X))
         return self._landmarks[key]
-
-
-def spread_that_holds(coverage: Callable[[float], float]) -> float:
-    """The smallest spread with which intervals hold ``LEVEL``, or where they hold most.
-
-    Where draws have weights, few of them count if they spread far, and wider intervals hold less again.
-    """
-    (low, high), held = SPREADS, 0.0
-    while high / low > SPREAD_PRECISION:
-        middle = float(np.sqrt(low * high))
-        if held <= (holds := coverage(middle)) < LEVEL:
-            low, held = middle, holds
-        else:
-            high = middle
-    return float(np.sqrt(low * high))

@@ -27,13 +27,17 @@ INFORMATIVE = 0.5
 
 
 class WeightedRows(NamedTuple):
-    """Draws of rows given their masks: weights (rows, draws), the evidence of each row's mask, and what sums need."""
+    """Draws of rows given their masks: weights (rows, draws), the evidence of each row's mask, and what sums need.
+
+    ``counted`` is how much each label's probability counts in the gradient: more for labels that the row has, one of
+    which had to be handed in.
+    """
 
     weights: FloatArray
     evidence: FloatArray
     logs: FloatArray
     logits: FloatArray
-    something: FloatArray
+    counted: FloatArray
     observed: BoolArray
 
     def sums(self) -> FloatArray:
@@ -43,7 +47,7 @@ class WeightedRows(NamedTuple):
         """
         weights = np.where(self.observed.any(axis=1, keepdims=True), self.weights, 0)
         p = expit(self.logits)
-        excess = self.observed[:, :, None] - p / self.something[:, None]
+        excess = self.observed[:, :, None] - p * self.counted
         sides = (excess.sum(axis=1), (excess * self.logs).sum(axis=1))
         own = np.stack([(weights * side).sum(axis=1) for side in sides])
         p *= 1 - p
@@ -90,13 +94,14 @@ class HidingCurve:
     def weigh(self, weights: FloatArray, D: FloatArray, shares: FloatArray, observed: BoolArray) -> WeightedRows:
         """Weigh draws of rows, (rows, m, draws), by the probability of which labels were handed in.
 
-        That is given that something was: a row of which nothing was handed in was not annotated, and says nothing.
+        That is given that a label was that the row has: if none was, the row was not annotated, and says nothing.
         """
         logs = _logs(D, shares, observed)
         logits = self._logits(logs)
-        log_nothing = -np.log1p(np.exp(logits)).sum(axis=1)
+        log_hidden = -np.log1p(np.exp(logits))
+        log_nothing = np.where(D > 0, log_hidden, 0).sum(axis=1)
         something = np.maximum(-np.expm1(log_nothing), 1e-300)
-        log_likelihood = log_nothing + np.where(observed[:, :, None], logits, 0).sum(axis=1) - np.log(something)
+        log_likelihood = np.where(observed[:, :, None], logits + log_hidden, log_hidden).sum(axis=1) - np.log(something)
         annotated = np.asarray(observed.any(axis=1))
         log_likelihood = np.where(annotated[:, None], log_likelihood, 0)
         top = log_likelihood.max(axis=1, keepdims=True)
@@ -104,7 +109,8 @@ class HidingCurve:
         total = new.sum(axis=1, keepdims=True)
         new /= total
         evidence = top[:, 0] + np.log(total[:, 0])
-        return WeightedRows(new, evidence, logs, logits, something, observed)
+        counted = 1 + np.where(D > 0, (np.exp(log_nothing) / something)[:, None], 0)
+        return WeightedRows(new, evidence, logs, logits, counted, observed)
 
     def _logits(self, logs: FloatArray) -> FloatArray:
         return np.clip(self.intercept + self.slope * logs, -LARGEST_LOGIT, LARGEST_LOGIT)

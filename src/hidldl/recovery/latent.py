@@ -5,7 +5,7 @@ pi are kernel ridge regressions on the features. Given its observed shares, a ro
 (``logisticnormal``), and the kinds are weighed by their evidence. ``fitting`` estimates the parts.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,12 +15,13 @@ from scipy.special import logsumexp
 from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.parallel import BLOCK_ROWS, Mapper, for_each, row_blocks
 from hidldl.recovery import lowrank, widerows
+from hidldl.recovery.absence import Absences
 from hidldl.recovery.hidingcurve import HidingCurve
 from hidldl.recovery.kernelmean import Ridge
 from hidldl.recovery.logisticnormal import draw_log_shares, find_modes
 from hidldl.recovery.lostvotes import Votes
+from hidldl.recovery.rows import Rows
 from hidldl.recovery.zerorates import ZeroRates
-from hidldl.simplex import clip_and_close
 
 MAX_NEWTON = 20
 LOOSE, TIGHT = 1e-3, 1e-9
@@ -44,6 +45,7 @@ class Parameters:
     prior_rows: float
     ordered: bool = False
     n_components: int = 1
+    absent_labels: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,11 +62,12 @@ class Estimates:
     curve: HidingCurve | None = None
     zeros: ZeroRates | None = None
     votes: Votes | None = None
+    absences: Absences | None = None
 
     @property
     def coef_of_labels(self) -> FloatArray:
-        """The regression's columns for the log-shares."""
-        return self.coef[:, : self.offsets.shape[1]]
+        """The regression's columns for the log-shares, or for which labels there are, if that varies."""
+        return self.coef[:, : self.offsets.shape[1]] if self.absences is None else self.absences.coef
 
     @property
     def shares_of_kinds(self) -> FloatArray:
@@ -119,77 +122,6 @@ class Estimates:
         )
 
 
-@dataclass
-class Rows:
-    """Prior and posterior of rows: mean and scale of the prior, and per kind its probability and the mode's weights.
-
-    ``nu`` is each row's weight, ``kinds`` is (rows, kinds) and ``weights`` (kinds, rows, labels). ``presence`` is 1
-    where a label is observed, 0 where it is hidden, and in between where a zero may be either. ``overlooked`` is how
-    likely labels were overlooked, where votes say more about that than ``presence``.
-    """
-
-    shares: FloatArray
-    observed: BoolArray
-    nu: FloatArray
-    mean: FloatArray
-    scale: FloatArray
-    kinds: FloatArray
-    weights: FloatArray
-    presence: FloatArray
-    overlooked: FloatArray | None = None
-
-    @property
-    def hidden_probability(self) -> FloatArray:
-        """How likely each label was overlooked."""
-        return 1 - self.presence if self.overlooked is None else self.overlooked
-
-    def part(self, block: slice) -> "Rows":
-        """Views of some of the rows."""
-        return Rows(
-            self.shares[block],
-            self.observed[block],
-            self.nu[block],
-            self.mean[block],
-            self.scale[block],
-            self.kinds[block],
-            self.weights[:, block],
-            self.presence[block],
-        )
-
-    def chosen(self, at: IntArray, shares: FloatArray, observed: BoolArray) -> "Rows":
-        """Some of the rows, with other labels."""
-        mean, scale, kinds = self.mean[at], self.scale[at], self.kinds[at]
-        presence = np.where(observed, 1, np.where(self.observed[at], 0, self.presence[at]))
-        return Rows(shares, observed, self.nu[at], mean, scale, kinds, self.weights[:, at], presence)
-
-    def of_kinds(self, chosen: IntArray) -> "Rows":
-        """The same rows with some of the kinds, in that order."""
-        return replace(self, kinds=clip_and_close(self.kinds[:, chosen]), weights=self.weights[chosen])
-
-    @property
-    def seen(self) -> FloatArray:
-        """How often each label is observed."""
-        return np.asarray(self.observed.mean(axis=0))
-
-    def __len__(self) -> int:
-        return len(self.shares)
-
-    @property
-    def has_doubts(self) -> bool:
-        """Whether some zeros may be hidden or true."""
-        return bool((~self.observed & (self.presence > 0)).any())
-
-    def drawn_masks(self, lots: FloatArray) -> Iterator[BoolArray]:
-        """Masks in which zeros are true where their lots, (rows or 1, m, masks), are below their presence."""
-        for k in range(lots.shape[2]):
-            yield self.observed | (lots[:, :, k] < self.presence)
-
-    def with_mask(self, observed: BoolArray) -> "Rows":
-        """The same rows with a mask that is known; their modes are still to be found."""
-        weights = np.where(observed, self.weights, 0)
-        return replace(self, observed=observed, presence=observed.astype(np.float64), weights=weights)
-
-
 @dataclass(frozen=True)
 class LatentModel:
     """A fitted model: prior for any row from its features, posterior from the labels that it has."""
@@ -218,6 +150,7 @@ class LatentModel:
         fits = shapes == ((k, m, m), (m + k,), (p, m + k)) and all(square.shape == (p, p) for square in squares)
         fits = fits and (estimates.zeros is None or estimates.zeros.fits(m))
         fits = fits and (estimates.votes is None or estimates.votes.is_sound)
+        fits = fits and (estimates.absences is None or estimates.absences.fits(m, p))
         if not fits or k < 1 or not all(np.isfinite(part).all() for part in (*numbers, curve)):
             raise ValueError("the parts of the model do not fit together.")
 
@@ -226,14 +159,18 @@ class LatentModel:
     ) -> Rows:
         """The prior of new rows: from their features alone."""
         estimates, (k, m) = self.estimates, self.estimates.offsets.shape
-        n_rows = len(features)
+        n_rows, absences = len(features), estimates.absences
         mean, kinds = np.empty((n_rows, m)), np.empty((n_rows, k))
+        logits = None if absences is None else np.empty((n_rows, m))
         for block in row_blocks(n_rows):
             fitted = estimates.intercept + self.regression.fitted(features[block], estimates.coef)
             mean[block], kinds[block] = fitted[:, :m], estimates.kinds(fitted[:, m:])
+            if absences is not None and logits is not None:
+                logits[block] = absences.intercept + self.regression.fitted(features[block], absences.coef)
         nu = np.full(n_rows, self.parameters.nu * row_weights)
         scale = 1 + self.regression.leverage(features)
-        return Rows(shares, observed, nu, mean, scale, kinds, np.zeros((k, n_rows, m)), observed.astype(np.float64))
+        weights, presence = np.zeros((k, n_rows, m)), observed.astype(np.float64)
+        return Rows(shares, observed, nu, mean, scale, kinds, weights, presence, logits=logits)
 
     def of_kinds(self, chosen: IntArray) -> "LatentModel":
         """The model with some of the kinds, in that order."""
@@ -249,7 +186,7 @@ class LatentModel:
         evidence = np.zeros(len(rows.mean))
 
         def solve(block: slice) -> None:
-            part = rows.part(block)
+            part = rows.part(block).there(self.estimates.absences)
             evidence[block], part.kinds[:] = modes(self.estimates, part, TIGHT)
 
         for_each(mapper, solve, work_blocks(*rows.mean.shape))
@@ -269,16 +206,22 @@ class LatentModel:
     def has_even_draws(self) -> bool:
         """Whether all draws of a row weigh the same."""
         estimates = self.estimates
-        return len(estimates.offsets) == 1 and estimates.curve is None and estimates.votes is None
+        parts = (estimates.curve, estimates.votes, estimates.absences)
+        return len(estimates.offsets) == 1 and all(part is None for part in parts)
 
     @property
     def needs_zeros(self) -> bool:
         """Whether draws must scatter as counts do: exact zeros decide what is handed in."""
         return self.estimates.curve is not None and self.estimates.curve.zeros
 
+    @property
+    def can_be_zero(self) -> bool:
+        """Whether labels that rows lack have a share of exactly 0."""
+        return self.estimates.absences is not None and self.estimates.absences.gap.zero
+
     def draw(self, rows: Rows, normals: FloatArray, noise: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Posterior draws of the expected shares of rows, (rows, m, draws), and their weights (rows, draws)."""
-        z, weights, _ = draw_rows(self.estimates, rows, normals, noise)
+        z, weights, _ = draw_rows(self.estimates, rows.there(self.estimates.absences), normals, noise)
         # A softmax in place: fresh arrays of this size take longer than the exponentials.
         z -= z.max(axis=1, keepdims=True)
         np.exp(z, out=z)

@@ -21,6 +21,8 @@ TOLERANCE = 1e-4
 EXACT_ROWS, FEWEST_ROWS = 0.99, 50
 """Rows that must be shares of votes, where all seem to be: the least part of them, and the least number."""
 MOST_ROWS = 0.5
+SEVERAL_LABELS = 0.2
+"""Rows that must have three labels or more, where votes may be split."""
 COMMON, FEWEST_COMMON = 1e-3, 3
 """A complete row has the largest number of votes that this part of the rows have, or more, and at least this many."""
 DOUBT = 0.03
@@ -49,15 +51,18 @@ class Votes:
         """The votes behind these shares, or None if they are not the votes of a few people.
 
         In some rows votes may be split, so that shares are finer than elsewhere. These can look like more votes than
-        there are, so the most common number counts, of rows with three labels: with two, many do by chance.
+        there are, so the most common number counts, of rows with three labels: with two, many do by chance. Where few
+        rows have three, hardly any is complete, and the most common number is not that of complete rows.
         """
         n_labels = (shares > 0).sum(axis=1)
         fewest, _ = _fewest_votes(shares[n_labels > 1])
         if len(fewest) >= max(FEWEST_ROWS, EXACT_ROWS * (n_labels > 1).sum()):
             common = np.bincount(fewest) >= max(FEWEST_COMMON, COMMON * len(fewest))
             return cls(int(np.flatnonzero(common).max()))
-        fewest, others = _fewest_votes(shares[n_labels > 2])
-        if len(fewest) >= max(FEWEST_ROWS, MOST_ROWS * (n_labels > 2).sum()):
+        several = n_labels > 2
+        fewest, others = _fewest_votes(shares[several])
+        has_enough = several.sum() >= SEVERAL_LABELS * (n_labels > 0).sum()
+        if has_enough and len(fewest) >= max(FEWEST_ROWS, MOST_ROWS * several.sum()):
             return cls(int(np.bincount(fewest).argmax()), DOUBT * others, SPLIT)
         return None
 

@@ -5,13 +5,17 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+from scipy.special import ndtri
 
 from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.parallel import Mapper, for_each, row_blocks
+from hidldl.recovery.absence import Absences
 from hidldl.recovery.acts import best_rows
-from hidldl.recovery.latent import TIGHT, LatentModel, Rows, modes
+from hidldl.recovery.latent import TIGHT, LatentModel, modes
 from hidldl.recovery.lostvotes import LEAST_CHANCE, TOLERANCE, VoteMeans, VoteSums, chances_of_votes, shares_of_votes
+from hidldl.recovery.rows import Rows
 from hidldl.recovery.scatter import scattered_rows
+from hidldl.simplex import clip_and_close
 
 BLOCK_ENTRIES = 2**20
 """Draws at a time: a few megabytes."""
@@ -79,6 +83,15 @@ class Draws:
     def shape(self) -> tuple[int, int]:
         """Labels, and draws per row."""
         return self.normals.shape[1], self.normals.shape[2]
+
+
+def drawn_sets(absences: Absences, part: Rows, draws: Draws, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
+    """The set of labels of each draw of rows, and standard normal noise, both (rows, draws)."""
+    lots = draws.lots(draws.shape[1], rng)
+    levels, noise = (np.broadcast_to(lots[:, j], (len(part), draws.shape[1])) for j in range(2))
+    assert part.logits is not None
+    likely = absences.posterior(part.logits, part.shares, part.observed)
+    return _first_above(np.cumsum(likely, axis=1), levels), ndtri(noise)
 
 
 def weighted_shares(
@@ -150,6 +163,14 @@ def _weighted_shares(
     spread = draws.spread
     D, weights = model.draw(part, spread * draws.normals, spread * draws.noise)
     curve, votes = model.estimates.curve, model.estimates.votes
+    if (absences := model.estimates.absences) is not None:
+        if zeros is not None and votes is None:
+            there = absences.gap.there(part.shares, part.observed)
+            D = scattered_rows(D, *there, part.nu / spread**2, False, rng)
+        chosen, noise = drawn_sets(absences, part, draws, rng)
+        D, weights = absences.completed(D, weights, chosen, spread * noise, part.shares, part.observed)
+        if votes is None:
+            return D, weights
     if votes is not None:
         chances = chances_of_votes(D, part.observed, votes.number) * votes.weights(part.shares)[:, :, None]
         weights = weights * np.maximum(chances.sum(axis=1), LEAST_CHANCE)
@@ -170,15 +191,23 @@ def _weighted_shares(
     return D, weights
 
 
-def mean_rows(model: LatentModel, rows: Rows, draws: Draws, mapper: Mapper = map) -> FloatArray:
-    """Posterior mean of each row's shares, with the observed ones in their exact proportions."""
+def mean_rows(
+    model: LatentModel, rows: Rows, draws: Draws, mapper: Mapper = map, among: BoolArray | None = None
+) -> FloatArray:
+    """Posterior mean of each row's shares, with the observed ones in their exact proportions.
+
+    Or of the shares ``among`` some of the labels, which is not their mean as a part of the row.
+    """
     out = np.empty_like(rows.mean)
 
     def average(block: slice) -> None:
         rng = np.random.default_rng([MEAN_SEED, block.start])
-        mean = _average(*weighted_shares(model, rows, block, draws, True if model.needs_zeros else None, rng))
+        D, weights = weighted_shares(model, rows, block, draws, True if model.needs_zeros else None, rng)
+        if among is not None:
+            D = clip_and_close(np.where(among[block, :, None], D, 0))
+        mean = _average(D, weights)
         hidden = np.where(rows.observed[block], 0, mean)
-        if model.needs_zeros:
+        if model.needs_zeros or model.can_be_zero:
             # A share that no draw has is less than one count among them all, but not 0.
             likely = np.where(rows.observed[block], 0, np.maximum(mean, 0.1 / (draws.shape[1] * rows.nu[block, None])))
             hidden = likely if model.estimates.votes is None else _with_mass_of(hidden, likely)
@@ -254,25 +283,31 @@ def sampled_tables(
 
 
 def bounds_of_rows(
-    model: LatentModel, rows: Rows, draws: Draws, zeros: bool, seed: int, level: float, mapper: Mapper = map
+    model: LatentModel,
+    rows: Rows,
+    draws: Draws,
+    zeros: bool,
+    seed: int,
+    levels: tuple[float, float],
+    mapper: Mapper = map,
 ) -> tuple[FloatArray, FloatArray]:
-    """Low and high bounds (first axis) of each share and of the hidden mass of all rows."""
+    """Quantiles (first axis) of each share and of the hidden mass of all rows."""
     bounds, mass = np.empty((2, *rows.shares.shape)), np.empty((2, len(rows.shares)))
 
     def bound(block: slice) -> None:
-        bounds[:, block], mass[:, block] = interval_bounds(model, rows, block, draws, zeros, seed, level)
+        bounds[:, block], mass[:, block] = interval_bounds(model, rows, block, draws, zeros, seed, levels)
 
     for_each(mapper, bound, draw_blocks(len(rows.shares), *draws.shape))
     return bounds, mass
 
 
 def interval_bounds(
-    model: LatentModel, rows: Rows, block: slice, draws: Draws, zeros: bool, seed: int, level: float
+    model: LatentModel, rows: Rows, block: slice, draws: Draws, zeros: bool, seed: int, levels: tuple[float, float]
 ) -> tuple[FloatArray, FloatArray]:
     """As ``bounds_of_rows``, for a block of rows."""
     D, weights = weighted_shares(model, rows, block, draws, zeros, np.random.default_rng([seed, block.start]))
     hidden = np.where(rows.observed[block, :, None], 0, D).sum(axis=1, keepdims=True)
-    bounds = quantiles(np.concatenate([D, hidden], axis=1), weights, ((1 - level) / 2, (1 + level) / 2))
+    bounds = quantiles(np.concatenate([D, hidden], axis=1), weights, levels)
     if model.estimates.votes is not None:
         # Shares of votes come rounded, so an interval of one value would miss them.
         bounds = np.clip(bounds + np.array([-TOLERANCE, TOLERANCE])[:, None, None], 0, 1)

@@ -1,6 +1,7 @@
 """What can be asked of a fitted posterior: estimates, intervals, samples, kinds of rows, and what was overlooked."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,14 @@ from hidldl.arrays import FloatArray, is_dask
 from hidldl.base import BOUND_DRAWS, NewRows, Recoverer
 from hidldl.parallel import Mapper, threads
 from hidldl.randomness import random_generator
+from hidldl.recovery.absence import Absences, Gap
 from hidldl.recovery.acts import ACTS
+from hidldl.recovery.calibration import Calibration
 from hidldl.recovery.findings import describe, describe_kinds
 from hidldl.recovery.heldout import HeldOutGame
 from hidldl.recovery.hidingcurve import HidingCurve
 from hidldl.recovery.kernelmean import KernelMap, Landmarks, Ridge
-from hidldl.recovery.latent import Estimates, LatentModel, Parameters, Rows
+from hidldl.recovery.latent import Estimates, LatentModel, Parameters
 from hidldl.recovery.lostvotes import Votes
 from hidldl.recovery.posterior import (
     Draws,
@@ -28,6 +31,7 @@ from hidldl.recovery.posterior import (
     relative_rows,
     sampled_tables,
 )
+from hidldl.recovery.rows import Rows
 from hidldl.recovery.rowweights import weights_of_rows
 from hidldl.recovery.search import Choice
 from hidldl.recovery.unknownzeros import settle
@@ -50,10 +54,23 @@ class PosteriorRecoverer(Recoverer):
         "_seed",
         "_true_zeros",
         "_dtype",
-        "_spread",
+        "_calibration",
         "_mean_votes",
     )
-    saved_parts = (Estimates, HidingCurve, KernelMap, Landmarks, LatentModel, Parameters, Ridge, Votes, ZeroRates)
+    saved_parts = (
+        Absences,
+        Calibration,
+        Estimates,
+        Gap,
+        HidingCurve,
+        KernelMap,
+        Landmarks,
+        LatentModel,
+        Parameters,
+        Ridge,
+        Votes,
+        ZeroRates,
+    )
     n_draws: int
     n_jobs: int | None
     estimate: str
@@ -65,7 +82,7 @@ class PosteriorRecoverer(Recoverer):
     _model: LatentModel
     _rows: Rows
     _seed: int
-    _spread: float | None
+    _calibration: Calibration | None
     _true_zeros: bool
     """Whether a hidden share may be exactly 0."""
     _dtype: Any
@@ -75,20 +92,21 @@ class PosteriorRecoverer(Recoverer):
             return self._estimate(self._posterior(new, mapper), mapper)
 
     def _intervals(self, new: NewRows | None, level: float, n_draws: int) -> tuple[FloatArray, ...]:
-        draws = self._interval_draws(n_draws)
+        draws, levels = self._interval_draws(n_draws), self._calibrated().levels(level)
         with threads(self.n_jobs) as mapper:
             rows = self._posterior(new, mapper)
-            bounds, mass = bounds_of_rows(self._model, rows, draws, self._true_zeros, self._seed, level, mapper)
+            bounds, mass = bounds_of_rows(self._model, rows, draws, self._true_zeros, self._seed, levels, mapper)
         return tuple(side.astype(self._dtype, copy=False) for side in (*bounds, *mass))
 
     def _interval(self, position: int, level: float) -> tuple[FloatArray, FloatArray]:
         check_number(level, "level", above=0, below=1)
-        draws = self._interval_draws(BOUND_DRAWS)
+        draws, levels = self._interval_draws(BOUND_DRAWS), self._calibrated().levels(level)
         blocks = draw_blocks(len(self._rows.shares), *draws.shape)
         # Rows of a block share random numbers, so draw for the whole block: the bounds are then those of ``intervals``.
         block = next(block for block in blocks if position < block.stop)
         with threads(1):
-            (low, high), _ = interval_bounds(self._model, self._rows, block, draws, self._true_zeros, self._seed, level)
+            how = (block, draws, self._true_zeros, self._seed, levels)
+            (low, high), _ = interval_bounds(self._model, self._rows, *how)
         return low[position - block.start], high[position - block.start]
 
     def _interval_draws(self, n_draws: int) -> Draws:
@@ -104,14 +122,18 @@ class PosteriorRecoverer(Recoverer):
     @property
     def spread_(self) -> float:
         check_is_fitted(self)
-        if self._spread is None:
+        return self._calibrated().spread
+
+    def _calibrated(self) -> Calibration:
+        """The calibration of intervals, made when it is first needed."""
+        if self._calibration is None:
             with threads(self.n_jobs) as mapper:
                 curve = self._curve
                 odds = None if curve is None else curve.odds_of_hiding(np.asarray(self.distributions_, float))
-                spread = self._game.calibrate(self._choice, self._seed, mapper, odds)
-            self._spread = spread if curve is None else max(spread, curve.least_spread)
+                found = self._game.calibrate(self._choice, self._seed, mapper, odds)
+            self._calibration = found if curve is None else replace(found, spread=max(found.spread, curve.least_spread))
             self._game.forget()
-        return self._spread
+        return self._calibration
 
     @property
     def _curve(self) -> HidingCurve | None:
@@ -184,13 +206,15 @@ class PosteriorRecoverer(Recoverer):
         return self._model.estimates.zeros is not None
 
     def _before_saving(self) -> None:
-        _ = self.spread_
+        self._calibrated()
 
     def _check_loaded(self) -> None:
         # Compiled code does not check the lengths of its arrays.
         self._model.check()
         self._features.check(self.n_features_in_)
-        check_number(self._spread, "spread", above=0)
+        calibration = self._calibrated()
+        check_number(calibration.spread, "spread", above=0)
+        check_number(calibration.tails, "tails", above=0)
         check_number(self._mean_votes, "mean votes", above=0)
         check_flag(self._true_zeros, "true zeros")
         shapes = self._model.estimates.covariances.shape[1:], (len(self._model.estimates.coef),)

@@ -23,13 +23,15 @@ class Choice:
     n_components: int = 1
     n_landmarks: int = 500
     learn_distance: bool = False
+    absent_labels: bool = False
 
     def parameters(self, n_labels: int) -> Parameters:
         """The choice in the units of the model; ``prior_rows`` counts rows per label here."""
-        return Parameters(self.nu, self.ridge, self.prior_rows * n_labels, self.ordered, self.n_components)
+        prior_rows = self.prior_rows * n_labels
+        return Parameters(self.nu, self.ridge, prior_rows, self.ordered, self.n_components, self.absent_labels)
 
 
-ALONG_WITH_OTHERS = {"ordered", "n_landmarks", "learn_distance"}
+ALONG_WITH_OTHERS = {"ordered", "n_landmarks", "learn_distance", "absent_labels"}
 """Parameters that are chosen only where others are: they refine a choice."""
 AXES: dict[str, tuple[float, ...]] = {
     "nu": (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0),
@@ -62,8 +64,6 @@ KINDS = (2, 4, 8)
 WORTH_A_TRIAL, WORTH_MORE_TRIALS = 0.02, 0.1
 """With very many labels, candidates take long: the part by which the loss must fall for one to be chosen, and for more
 kinds to be tried."""
-KINDS_OF_EXACT, EXACT_SHARES, LARGEST_COARSE = (8, 16), 65536.0, 64.0
-"""Where shares are taken as coarse, up to this nu, exact ones are tried again with so many kinds."""
 ROWS_PER_KIND = 40
 """Fewest rows that play for each kind."""
 WORTH_MORE_KINDS = 2.0
@@ -92,12 +92,14 @@ def search(
     n_labels: int,
     *,
     votes: Votes | None = None,
+    can_lack: Callable[[Choice, Votes | None], bool] = lambda best, votes: False,
 ) -> Choice:
     """The best choice that differs from ``start`` in parameters that are not settings of the user.
 
     Numbers of kinds differ by little, so they are chosen by ``distances``, the part of the losses with less chance.
     Shares of ``votes`` are no more exact than their number, whatever the losses say: rows that play lose a label or
-    two, and where they had lost many before, that hardly tells coarse shares from exact ones.
+    two, and where they had lost many before, that hardly tells coarse shares from exact ones. ``can_lack`` says whether
+    rows may lack labels, given the best choice for rows that have all.
     """
     axes = {name: values for name, values in AXES.items() if name not in settings}
     if votes is not None and "nu" in axes:
@@ -107,8 +109,29 @@ def search(
         return search_many(losses, axes, start, settings)
     if n_labels >= MANY_LABELS and "prior_rows" in axes:
         axes["prior_rows"] = WEAK_PRIORS
+    best = _search_one_kind(losses, axes, start, settings, n_rows, n_labels, has_votes=votes is not None)
+    if "absent_labels" not in settings and can_lack(best, votes):
+        best = choose_absent(losses, axes, best)
+    if "n_components" in settings or best.absent_labels:
+        return best
+    n_playing = len(losses(best))
+    most = min(n_playing // ROWS_PER_KIND, KINDS[-1 if n_labels < SEVERAL_LABELS else -2])
+    return choose_kinds(distances, best, [number for number in KINDS if number <= most])
+
+
+def _search_one_kind(
+    losses: Losses,
+    axes: Axes,
+    start: Choice,
+    settings: Collection[str],
+    n_rows: int,
+    n_labels: int,
+    *,
+    has_votes: bool,
+) -> Choice:
+    """The best choice for rows of one kind, from ``start`` or, where shares may be coarse, from coarse ones."""
     kernels = (start.standardize,) if "standardize" in settings else (True, False)
-    if "nu" in axes and votes is None:
+    if "nu" in axes and not has_votes:
         coarse = replace(start, nu=COARSE_SHARES)
         start = coarse if clearly_better(losses(coarse), losses(start)) else start
     best = search_shape(losses, axes, start, kernels)
@@ -120,14 +143,6 @@ def search(
     if "n_landmarks" not in settings and can_need_more:
         more = replace(best, n_landmarks=MORE_LANDMARKS)
         best = more if clearly_better(losses(more), losses(best), WORTH_THE_TIME) else best
-    if "n_components" in settings:
-        return best
-    n_playing = len(losses(best))
-    most = min(n_playing // ROWS_PER_KIND, KINDS[-1 if n_labels < SEVERAL_LABELS else -2])
-    best = choose_kinds(distances, best, [number for number in KINDS if number <= most])
-    can_be_exact = "nu" in axes and votes is None and n_labels < SEVERAL_LABELS
-    if can_be_exact and n_playing >= ROWS_PER_KIND * KINDS_OF_EXACT[-1]:
-        best = choose_exact(distances, best)
     return best
 
 
@@ -208,6 +223,14 @@ def choose_distance(losses: Losses, axes: Axes, best: Choice) -> Choice:
     return best if clearly_better(losses(best), losses(learned), UPHILL) else learned
 
 
+def choose_absent(losses: Losses, axes: Axes, best: Choice) -> Choice:
+    """Rows that may lack labels, if that is clearly better. Which labels they have hangs on the features mostly."""
+    shape = {name: values for name, values in axes.items() if name == "ridge"}
+    lacking = replace(best, absent_labels=True, nu=axes["nu"][-1] if "nu" in axes else best.nu)
+    lacking = _walk(losses, shape, lacking)
+    return lacking if clearly_better(losses(lacking), losses(best)) else best
+
+
 def choose_kinds(losses: Losses, best: Choice, numbers: Sequence[int]) -> Choice:
     """The number of kinds of rows with the lowest loss, which is here the distance alone; one, without good evidence.
 
@@ -220,22 +243,6 @@ def choose_kinds(losses: Losses, best: Choice, numbers: Sequence[int]) -> Choice
             break
         chosen = min(chosen, replace(best, n_components=number), key=lambda choice: float(losses(choice).mean()))
     return chosen if clearly_better(losses(chosen), losses(best), WORTH_MORE_KINDS) else best
-
-
-def choose_exact(losses: Losses, best: Choice) -> Choice:
-    """Exact shares and many kinds of rows, if that is clearly better than coarse shares.
-
-    Rows that have some labels and hardly anything of all others are of as many kinds as there are such sets of labels.
-    With few kinds, only coarse shares make room for them.
-    """
-    if best.nu > LARGEST_COARSE:
-        return best
-    exact = replace(best, nu=EXACT_SHARES, n_components=KINDS_OF_EXACT[0])
-    if clearly_better(losses(best), losses(exact), UPHILL):
-        return best
-    more = replace(exact, n_components=KINDS_OF_EXACT[1])
-    exact = min(exact, more, key=lambda choice: float(losses(choice).mean()))
-    return exact if clearly_better(losses(exact), losses(best), UPHILL) else best
 
 
 def _is_proven(losses: Losses, choice: Choice, simple: Choice) -> bool:

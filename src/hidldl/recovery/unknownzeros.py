@@ -14,9 +14,10 @@ from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.parallel import Mapper, for_each
 from hidldl.recovery.fitting import Fit, Rounds, climb, fit_latent_model
 from hidldl.recovery.kernelmean import Ridge
-from hidldl.recovery.latent import LatentModel, Parameters, Rows, work_blocks
+from hidldl.recovery.latent import LatentModel, Parameters, work_blocks
 from hidldl.recovery.lostvotes import VoteMeans, Votes
 from hidldl.recovery.posterior import Draws, weigh_votes, weighted_shares
+from hidldl.recovery.rows import Rows
 from hidldl.recovery.zerochances import chances_of_zero
 from hidldl.recovery.zerorates import ZeroRates, log_losses
 from hidldl.selection import hide_again, renormalised
@@ -155,11 +156,12 @@ def weigh_zeros(
 
 def settle(model: LatentModel, rows: Rows, unknown: BoolArray | None, mapper: Mapper = map) -> None:
     """The posterior of new rows and of their unknown zeros, if there are any."""
-    if model.estimates.zeros is None or model.estimates.curve is not None:
+    zeros, estimates = model.estimates.zeros, model.estimates
+    if zeros is None or estimates.curve is not None or estimates.absences is not None:
         model.condition(rows, mapper)
         return
     unknown = np.zeros_like(rows.observed) if unknown is None else unknown
-    rows.presence = np.where(unknown, 1 - model.estimates.zeros.rates, rows.presence)
+    rows.presence = np.where(unknown, 1 - zeros.rates, rows.presence)
     votes, prior_kinds = rows.nu.copy(), rows.kinds.copy()
     _settle(model, rows, votes, unknown, SETTLING_ROUNDS, mapper)
     if model.estimates.votes is not None:

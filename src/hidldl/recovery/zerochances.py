@@ -9,7 +9,7 @@ import numpy as np
 
 from hidldl.arrays import FloatArray
 from hidldl.compiling import compiled
-from hidldl.recovery.latent import Estimates, Rows
+from hidldl.recovery.latent import Estimates
 from hidldl.recovery.logisticnormal import (
     factorise,
     gather,
@@ -19,6 +19,7 @@ from hidldl.recovery.logisticnormal import (
     multiply,
     vectors,
 )
+from hidldl.recovery.rows import Rows
 
 N_NODES = 17
 WIDEST_NODE = 4.0

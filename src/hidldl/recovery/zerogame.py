@@ -55,6 +55,11 @@ class ZeroChoice:
         finest = 1 / max(shares[shares > 0].min(), 1 / FINEST)
         return cls(choice, max(choice.nu, finest))
 
+    @property
+    def hides_all(self) -> bool:
+        """Whether zeros are labels that were overlooked, whatever their shares are, but for tiny ones."""
+        return self.finest is not None and not self.by_share
+
     def with_others(self, choice: Choice, shares: FloatArray) -> "ZeroChoice":
         """The same kind of zeros with other parameters."""
         if self.finest is None or self.finest >= FINEST:

@@ -39,6 +39,13 @@ class ZeroRates:
         guess = np.full(n_labels, FIRST_RATE) if known is None else np.clip(known, LEAST_KNOWN_RATE, RATES[1])
         return cls(guess, np.full(n_labels, float(known is None)), finest)
 
+    @classmethod
+    def of_hidden(
+        cls, unknown: BoolArray, observed: BoolArray, known: FloatArray | None, finest: float | None
+    ) -> "ZeroRates":
+        """The rates if every unknown zero is hidden."""
+        return cls.first(unknown.shape[1], known, finest).improved(np.zeros(unknown.shape), unknown, observed)
+
     def fits(self, n_labels: int) -> bool:
         """Whether these can be rates of so many labels; those of a damaged file may not."""
         parts = (self.rates, self.errors, np.full(n_labels, self.finest or 1.0))
