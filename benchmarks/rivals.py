@@ -115,7 +115,7 @@ def main() -> None:
     experiment = Experiment("rivals", "recovery", datasets, tuple(arguments.rates), CONTENDERS, arguments.masks)
     if not arguments.render:
         with shown() as progress:
-            run([experiment], store, n_jobs=arguments.jobs, data=data, progress=progress)
+            run([experiment], store, n_jobs=arguments.jobs, retry_failed=True, data=data, progress=progress)
     for rate in arguments.rates:
         part = Experiment("rivals", "recovery", datasets, (rate,), CONTENDERS, arguments.masks)
         results = store.results([part])
