@@ -59,7 +59,13 @@ MECHANISMS = (
 )
 EVERYTHING = (*DATASETS, VADER_NAME)
 HIDING_DATASETS = ("Movie", "SBU3DFE", "Yeast-spo", "Emotion6")
-SIMPLE: dict[str, Any] = {"n_components": 1, "hiding": "uniform", "n_landmarks": 500, "learn_distance": False}
+SIMPLE: dict[str, Any] = {
+    "n_components": 1,
+    "hiding": "uniform",
+    "n_landmarks": 500,
+    "learn_distance": False,
+    "absent_labels": False,
+}
 SHAPES = {"flat": np.ones(5), "peaked": np.full(8, 0.4), "uneven": np.array([4, 2, 1, 1, 0.5, 0.5])}
 SEEDS = range(5)
 EXPLAINED = (0.9, 0.5, 0.1)
