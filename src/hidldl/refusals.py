@@ -21,13 +21,13 @@ def fault_at(
     return ValueError(f"{name} {fault} in {row}, {label}; {remedy}.")
 
 
-def refuse_text_and_dates(values: Any, name: str) -> None:
-    """Columns of a DataFrame must hold numbers; text that reads as one, as in "0.5", is one."""
-    for j, dtype in enumerate(values.dtypes if isinstance(values, pd.DataFrame) else ()):
-        column = values.iloc[:, j]
+def refuse_text_and_dates(frame: pd.DataFrame, name: str) -> None:
+    """Columns must hold numbers; text that reads as one, as in "0.5", is one."""
+    for j, dtype in enumerate(frame.dtypes):
+        column = frame.iloc[:, j]
         row = None if is_numeric_dtype(dtype) or _reads_as_numbers(column) else _first_other(column)
         if row is not None:
-            place = f"{row_name(values, row)}, column {_name(values.columns, j)}"
+            place = f"{row_name(frame, row)}, column {_name(frame.columns, j)}"
             shown = repr(str(column.iloc[row])[:40])
             remedy = "encode text and dates as numbers, or leave the column out"
             raise ValueError(f"{name} holds {shown} in {place}, which is not a number; {remedy}.")

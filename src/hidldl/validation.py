@@ -30,13 +30,8 @@ MOST_LEARNABLE = 10_000
 """Of more features, directions take too much memory."""
 
 FLOAT_TYPES = [np.float64, np.float32]
-# One order in memory, since sums in another order have other last digits.
-_FEATURE_CHECKS: dict[str, Any] = {
-    "dtype": FLOAT_TYPES,
-    "accept_sparse": "csr",
-    "ensure_all_finite": False,
-    "order": "C",
-}
+_FEATURE_CHECKS: dict[str, Any] = {"dtype": FLOAT_TYPES, "accept_sparse": "csr", "ensure_all_finite": False}
+_FEATURE_CHECKS["order"] = "C"  # sums in another order of memory have other last digits
 MOST_WORKERS = 1024
 """More threads than any machine has cores are a slip of the pen, or of a model file."""
 LARGEST_FEATURE = 1e150
@@ -79,7 +74,8 @@ def check_features(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) ->
     from sklearn.utils.validation import validate_data  # here, since reading a table needs no scikit-learn
 
     X = in_memory(X)
-    refuse_text_and_dates(X, "X")
+    if isinstance(X, pd.DataFrame):
+        refuse_text_and_dates(X, "X")
     checked = validate_data(estimator, X, reset=reset, ensure_min_samples=min_rows, **_FEATURE_CHECKS)
     _check_feature_values(checked, X, "X", may_be_huge=not reset)
     return checked
@@ -90,7 +86,8 @@ def check_features_of_rows(X: Any, rows: ObservedRows, *, name: str, rows_name: 
     from sklearn.utils import check_array
 
     X = in_memory(X)
-    refuse_text_and_dates(X, name)
+    if isinstance(X, pd.DataFrame):
+        refuse_text_and_dates(X, name)
     checked = check_array(X, input_name=name, **_FEATURE_CHECKS)
     _check_feature_values(checked, X, name)
     check_same_rows(X, checked.shape[0], rows, name=rows_name, features_name=name)
@@ -326,10 +323,11 @@ def _as_matrix(values: Any, name: str) -> tuple[FloatArray, pd.DataFrame | None]
         )
     values = in_memory(values)
     frame = values if isinstance(values, pd.DataFrame) else None
-    if frame is not None and frame.columns.has_duplicates:
-        duplicate = frame.columns[frame.columns.duplicated()][0]
-        raise ValueError(f"{name} has two labels named {duplicate!r}; rename one.")
-    refuse_text_and_dates(values, name)
+    if frame is not None:
+        if frame.columns.has_duplicates:
+            duplicate = frame.columns[frame.columns.duplicated()][0]
+            raise ValueError(f"{name} has two labels named {duplicate!r}; rename one.")
+        refuse_text_and_dates(frame, name)
     if np.ndim(values) == 1:
         raise ValueError(f"{name} has one dimension; give a row per item with a column per label.")
     if isinstance(values, np.ma.MaskedArray):

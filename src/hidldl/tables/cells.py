@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -53,6 +53,17 @@ class CellFormat:
         """Look at the cells of column number j."""
         return examine(column, self.notations.get(j, self.plain), self.words)
 
+    def look(self, frame: pd.DataFrame) -> "Piece":
+        """Look at all cells of a piece of a table, whose columns are numbers or text."""
+        is_read = np.array([is_number(dtype) for dtype in frame.dtypes])
+        numbers = np.empty(frame.shape, order="F")
+        numbers[:, is_read] = frame.loc[:, is_read].to_numpy(float)
+        texts = {j: self.examine(frame.iloc[:, j], j) for j in np.flatnonzero(~is_read).tolist()}
+        for j, cells in texts.items():
+            numbers[:, j] = cells.numbers[cells.codes]
+        are_truths = np.array([dtype.kind == "b" for dtype in frame.dtypes])
+        return Piece(numbers, is_read, are_truths, is_long(numbers), texts)
+
 
 USUAL = CellFormat()
 CHANGED = "the table has changed while it was read; read it again."
@@ -60,7 +71,10 @@ CHANGED = "the table has changed while it was read; read it again."
 
 @dataclass(frozen=True)
 class Cells:
-    """The different cells of a piece of a column, and which one each row holds; the last stands for a missing one."""
+    """The different cells of a piece of a column, and which one each row holds; the last stands for a missing one.
+
+    Arrays of truth values say which of the different cells something is true of.
+    """
 
     codes: NDArray[np.intp]
     texts: NDArray[np.object_]
@@ -72,21 +86,12 @@ class Cells:
     """Which would be missing in a column of numbers."""
     words: frozenset[str]
     """Those of the user's words that occur."""
-
-    @cached_property
-    def odd(self) -> NDArray[np.bool_]:
-        """Which of the different cells are neither missing nor marks nor finite numbers."""
-        return ~self.missing & ~self.marks & ~np.isfinite(self.numbers)
-
-    @cached_property
-    def truths(self) -> NDArray[np.bool_]:
-        """Which of the different cells are true or false."""
-        return np.array([text is not None and text.strip() in _TRUTHS for text in self.texts], dtype=bool)
-
-    @cached_property
-    def long(self) -> NDArray[np.bool_]:
-        """Which of the different cells are numbers so large that a float may have lost digits."""
-        return is_long(self.numbers)
+    odd: NDArray[np.bool_]
+    """Which are neither missing nor marks nor finite numbers."""
+    truths: NDArray[np.bool_]
+    """Which are true or false."""
+    long: NDArray[np.bool_]
+    """Which are numbers so large that a float may have lost digits."""
 
     def whole_numbers(self) -> NDArray[np.object_]:
         """The different cells of a column of whole numbers with every digit, None where they are missing."""
@@ -108,15 +113,32 @@ def examine(column: "pd.Series[Any]", notation: Notation, words: frozenset[str])
     if not READS_EVERY_DIGIT:
         numbers[np.isfinite(numbers)] = plain[np.isfinite(numbers)].astype(float)
     marks = np.array([len(text) <= _LONGEST_MARK and text.casefold() in MARK_WORDS for text in bare], dtype=bool)
+    marks &= ~missing
     return Cells(
         codes=codes,
         texts=np.array([*texts, None], dtype=object),
         plain=np.array([*plain, None], dtype=object),
         numbers=np.append(numbers, np.nan),
         missing=np.append(missing, True),
-        marks=np.append(marks & ~missing, False),
+        marks=np.append(marks, False),
         words=words.intersection(bare),
+        odd=np.append(~missing & ~marks & ~np.isfinite(numbers), False),
+        truths=np.array([*(text in _TRUTHS for text in bare), False], dtype=bool),
+        long=np.append(is_long(numbers), False),
     )
+
+
+class Piece(NamedTuple):
+    """All cells of a piece of a table: numbers, NaN where there is none, and the cells of columns that came as text."""
+
+    numbers: NDArray[np.float64]
+    is_read: NDArray[np.bool_]
+    """Which columns came as numbers."""
+    are_truths: NDArray[np.bool_]
+    """Which of these are of true and false."""
+    long: NDArray[np.bool_]
+    """Which numbers are so large that a float may have lost digits."""
+    texts: dict[int, Cells]
 
 
 def _plain_texts(texts: list[str], notation: Notation) -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hidldl.tables.cells import USUAL, CellFormat, Cells, convert, every_digit, is_long, is_number
+from hidldl.tables.cells import USUAL, CellFormat, Cells, convert, every_digit
 from hidldl.tables.notation import Notation, PossibleNotations, are_number_like, is_number_like
 
 MOST_DISTINCT = 1000
@@ -159,16 +159,13 @@ class Tally:
     def add(self, frame: pd.DataFrame) -> None:
         """Count the next piece, whose columns are numbers or text and whose index is the row numbers."""
         self.n_rows += len(frame)
-        readable = np.array([is_number(dtype) for dtype in frame.dtypes])
-        values = np.empty(frame.shape, order="F")
-        values[:, readable] = frame.loc[:, readable].to_numpy(float)
+        piece = self.cell_format.look(frame)
+        values, readable = piece.numbers, piece.is_read
         self._n_missing[readable] += np.isnan(values[:, readable]).sum(axis=0)
-        self._n_truth += len(frame) * np.array([dtype.kind == "b" for dtype in frame.dtypes])
-        for j in np.flatnonzero(~readable).tolist():
-            cells = self.cell_format.examine(frame.iloc[:, j], j)
-            values[:, j] = cells.numbers[cells.codes]
+        self._n_truth += len(frame) * piece.are_truths
+        for j, cells in piece.texts.items():
             self._add_texts(j, cells, frame.index)
-        long = is_long(values)
+        long = piece.long
         self.has_long |= long.any(axis=0)
         for j in list(self._distinct):
             # Long numbers in text were counted by their digits.

@@ -118,11 +118,11 @@ class Delimited:
 
     def frames(self, rows: int, text: Collection[int] = ()) -> Iterator[pd.DataFrame]:
         """Pieces of at most so many rows; columns in `text` as written, the others as pandas reads them."""
-        return self._parsed(rows, text, range(len(self.columns)))
+        yield from self._parsed(rows, text, range(len(self.columns)))
 
     def originals(self, rows: int, columns: Sequence[int]) -> Iterator[pd.DataFrame]:
         """Pieces of some columns, as written."""
-        return self._parsed(rows, columns, columns)
+        yield from self._parsed(rows, columns, columns)
 
     def _parsed(self, rows: int, text: Collection[int], columns: Sequence[int]) -> Iterator[pd.DataFrame]:
         self.keep()
