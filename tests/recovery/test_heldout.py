@@ -405,3 +405,12 @@ def test_rows_that_are_held_out_have_the_leverage_of_new_rows(game, ridge):
     principal = kernel.regression(fold, ridge)
     for at, components in ((others, kernel.fitted(fold, ridge)), (~others, kernel.held_out(fold, ridge))):
         assert np.allclose(principal.leverage(components), plain.leverage(features[at]), rtol=0.01, atol=0.02)
+
+
+def test_where_few_of_many_rows_can_lose_a_label_all_folds_are_judged():
+    data = make_distributions(n_rows=1200, n_features=3, n_labels=4, random_state=0)
+    D_obs, observed = hide_labels(data.distributions, 0.8, random_state=0)
+    options = {"row_weights": np.ones(1200), "max_iter": 50, "tol": 3e-3, "rng": np.random.default_rng(0)}
+    game = HeldOutGame(data.features, D_obs, observed, **options)
+    assert set(game.folds[game.in_play]) == {0, 1, 2}
+    assert np.array_equal(game.in_play, observed.sum(axis=1) > 1)

@@ -38,6 +38,8 @@ MEASURES_OF_GAME = ("kl", "chebyshev")
 FOLDS, FOLDS_OF_MANY_ROWS, FOLDS_OF_MANY_LABELS = (4, 4), (3, 2), (2, 2)
 """How many folds there are, and how many of them are judged: of many rows, those of two folds tell enough."""
 MANY_ROWS = 1000
+FEW_IN_PLAY = 500
+"""Where fewer rows of many can lose a label, as with most labels hidden, those of all folds are judged."""
 GAME_TOL = 1e-2
 """Candidates need not be fitted as closely as the one that is chosen: what is left is much alike in all of them.
 That is so where it is known what is hidden; else rows are rough, EM is slow, and strong priors would seem better. With
@@ -65,7 +67,7 @@ PLAY_WEIGHTS = (0.5, 2.0)
 """Least and most that a row counts by its number of labels."""
 LEAST_SPREAD_OF_VOTES = 0.5
 """Intervals of a few votes hold more than their level in any case; no spread of what is expected changes that, but
-tails do."""
+tails do. So it is with labels that are absent or not."""
 N_CALIBRATION_DRAWS = 400
 CALIBRATION_PLAYS = 1500
 """Labels to hide again: enough to estimate a coverage to within a percent."""
@@ -96,6 +98,8 @@ class HeldOutGame:
         n_folds, self.n_judged = FOLDS_OF_MANY_LABELS if is_many else FOLDS_OF_MANY_ROWS if many_rows else FOLDS
         self.folds = rng.permutation(len(players)) % n_folds
         can_play = (self._hidden_again(rng) != self.observed).any(axis=1).sum()
+        if not is_many and can_play < FEW_IN_PLAY:
+            can_play, self.n_judged = can_play * n_folds // self.n_judged, n_folds
         affordable = MASK_WORK // (len(players) * n_labels**3)
         bounds = MASKS_OF_MANY_LABELS if is_many else MASKS
         n_masks = int(np.clip(min(PLAYS // max(can_play, 1), affordable), *bounds))
@@ -233,10 +237,11 @@ class HeldOutGame:
 
             return float(np.concatenate(list(mapper(inside, range(len(posteriors))))).mean())
 
-        if choice.absent_labels:
-            # Which labels were drawn hangs on no spread, and labels that can be hidden again are easy to tell.
+        if choice.absent_labels and self.gap is not None and not self.gap.zero:
+            # Beside labels with next to nothing, those that are hidden again are easier to tell than others.
             return Calibration(max(calibrated(coverage).spread, 1.0))
-        return calibrated(coverage, None if self.votes is None else LEAST_SPREAD_OF_VOTES)
+        least = 1.0 if choice.absent_labels else LEAST_SPREAD_OF_VOTES if self.votes is not None else None
+        return calibrated(coverage, least)
 
     def selection(self, chosen: Choice, rng: np.random.Generator) -> Selection:
         """All choices that were played, as a report."""
