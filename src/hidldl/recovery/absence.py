@@ -24,7 +24,7 @@ from hidldl.simplex import clip_and_close
 
 MOST_LABELS = 10
 """There are 1,023 sets of so many labels."""
-GAP = np.log(10.0)
+GAP = np.log(5.0)
 """Between what labels have that are there and what absent ones have, hardly any share lies over this range of logs."""
 IN_GAP, FEWEST_BESIDE = 0.01, 0.05
 """The largest part of the shares that may lie in the gap, and the least on either side of it."""
@@ -33,6 +33,8 @@ FEWEST_SHARES = 200
 NEARLY_ALL = 0.98
 """What absent labels of a row have differs by less than a tolerance in this part of the rows."""
 MOST_HIDDEN = 0.99
+MOST_TOLERANCE = 0.5
+"""Absent labels of a row have nearly the same."""
 TIE = 1e-6
 """Shares that are the same may differ by this in their logarithms."""
 MOST_ON_ABSENT = 0.5
@@ -79,6 +81,8 @@ class Gap:
         low, tolerance = plain.absent(shares, observed), TIE
         if not zero and (several := low.sum(axis=1) > 1).any():
             tolerance = max(TIE, float(np.quantile(_range(below[several], low[several]), NEARLY_ALL)))
+            if tolerance > MOST_TOLERANCE:
+                return None
         there = observed & ~low
         several = low.any(axis=1) & (there.sum(axis=1) > 1)
         tied = _range(below[several], there[several]) <= tolerance
