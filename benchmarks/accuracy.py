@@ -1,16 +1,17 @@
 """What kinds of rows, ordered labels and the curve of hiding did for BayesHidLDL, beside what it was before.
 
     HIDLDL_DATA=folder python benchmarks/accuracy.py before [--jobs 2] [--store FILE] [--masks 5] [--write docs/results]
-    HIDLDL_DATA=folder python benchmarks/accuracy.py hiding | noise | ordered | regret | acts [--masks 2]
+    HIDLDL_DATA=folder python benchmarks/accuracy.py hiding | noise | ordered | absent | regret | acts [--masks 2]
 
 An interrupted run goes on where it stopped: results are kept in benchmarks/.kept, or in the store of "before".
 "before" divides by benchmarks/yardstick.csv, the numbers of commit 0dbbf58 on the same masks (VADER and the last mask
 at 80 %: of a55d366, whose code gives the same). "hiding" hides labels by other mechanisms than chance, and divides by
 a fit with one kind of rows that takes labels as hidden alike, the model of before. "noise" has nothing to learn: rows
-are Dirichlet, features are noise, and the mean fill is the limit. "ordered" has 70 ordered labels. "regret" generates
-tables from the model itself; the limit is the posterior under the true parameters, and "least" is the regret of one
-who knows all of them but the function, which is learned from the same rows: exact inference, so nobody can expect
-less. "acts" asks for the estimate that is best in a measure instead of the mean.
+are Dirichlet, features are noise, and the mean fill is the limit. "ordered" has 70 ordered labels. In "absent" rows
+lack about half of their labels, beside a model in which they have all. "regret" generates tables from the model itself;
+the limit is the posterior under the true parameters, and "least" is the regret of one who knows all of them but the
+function, which is learned from the same rows: exact inference, so nobody can expect less. "acts" asks for the estimate
+that is best in a measure instead of the mean.
 """
 
 import argparse
@@ -68,6 +69,7 @@ SIMPLE: dict[str, Any] = {
 }
 SHAPES = {"flat": np.ones(5), "peaked": np.full(8, 0.4), "uneven": np.array([4, 2, 1, 1, 0.5, 0.5])}
 SEEDS = range(5)
+FLOORS = (0.0, 2e-4)
 EXPLAINED = (0.9, 0.5, 0.1)
 
 
@@ -327,6 +329,42 @@ def recover_ordered(rate: float, seed: int, n_rows: int = 1000, n_labels: int = 
     }
 
 
+def absent(arguments: argparse.Namespace) -> dict[str, str]:
+    tasks = [(floor, rate, seed) for floor in FLOORS for rate in (0.5, 0.8) for seed in range(arguments.masks)]
+    rows = pd.DataFrame(in_parallel(recover_absent, tasks, arguments.jobs))
+    means = rows.groupby(["absent labels have", "hidden"], sort=False).mean(numeric_only=True)
+    table = pd.DataFrame({name: means[name] / means[f"{name} then"] for name in ("chebyshev", "clark", "kl")})
+    table["90 % hold"] = means["held"]
+    table.index = [f"{floor}, {hidden}" for floor, hidden in table.index]
+    return {"accuracy_absent.md": as_markdown(table, "absent labels have, hidden")}
+
+
+def recover_absent(floor: float, rate: float, seed: int, n_rows: int = 1000, n_labels: int = 6) -> dict[str, Any]:
+    """Rows that lack labels by a linear function of their features, with 0 or about the same floor for these."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, 4))
+    pull = 1.2 * X @ rng.standard_normal((4, n_labels)) + 0.7 * rng.standard_normal((n_rows, 1)) - 0.3
+    pull += 0.5 * rng.standard_normal(pull.shape)
+    there = (pull > 0) | (pull == pull.max(axis=1, keepdims=True))
+    z = 0.3 * X @ rng.standard_normal((4, n_labels)) + 0.5 * rng.standard_normal((n_rows, n_labels))
+    D = np.where(there, np.exp(z), 0)
+    own = floor * np.exp(0.1 * rng.standard_normal((n_rows, 1)))
+    D = np.where(there, D / D.sum(axis=1, keepdims=True), own)
+    D /= D.sum(axis=1, keepdims=True)
+    D_obs, observed = hide_labels(D, rate, seed)
+    now = BayesHidLDL(random_state=seed).fit(X, D_obs, observed=observed)
+    then = BayesHidLDL(random_state=seed, absent_labels=False).fit(X, D_obs, observed=observed)
+    errors, before = score(D, now.distributions_), score(D, then.distributions_)
+    low, high, *_ = now.intervals(0.9)
+    return {
+        "absent labels have": f"{floor:g}" if floor else "0",
+        "hidden": f"{rate:.0%}",
+        "held": float(((low <= D + 1e-9) & (high >= D - 1e-9))[~observed].mean()),
+        **{name: errors[name] for name in ("chebyshev", "clark", "kl")},
+        **{f"{name} then": before[name] for name in ("chebyshev", "clark", "kl")},
+    }
+
+
 def in_parallel(
     task: Callable[..., dict[str, Any]], tasks: Sequence[tuple[Any, ...]], jobs: int
 ) -> list[dict[str, Any]]:
@@ -350,7 +388,8 @@ def _alone(code: str, task: Callable[..., dict[str, Any]], *arguments: Any) -> d
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parts = {"before": before, "hiding": hiding, "noise": noise, "ordered": ordered, "regret": regret, "acts": acts}
+    parts = {"before": before, "hiding": hiding, "noise": noise, "ordered": ordered}
+    parts |= {"absent": absent, "regret": regret, "acts": acts}
     parser.add_argument("part", choices=list(parts))
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--masks", type=int, default=5, help="masks per dataset")
