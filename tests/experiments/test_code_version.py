@@ -107,3 +107,8 @@ def test_a_class_without_a_file_has_a_version():
 
 def test_a_function_of_nothing_but_words_is_normalized():
     assert normalized('def f():\n    """Words."""') == normalized('def f():\n    """Other words."""')
+
+
+def test_fields_of_one_version_of_python_do_not_count():
+    assert "type_params" not in normalized("def f(x):\n    return x")
+    assert normalized("x = None") != normalized("x = 0") != normalized("x = []") != normalized("x = ()")

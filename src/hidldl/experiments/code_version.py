@@ -34,7 +34,18 @@ def normalized(source: str) -> str:
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = [statement for statement in node.body if not _is_text(statement)]
-    return ast.dump(tree)
+    return repr(_plain(tree))
+
+
+def _plain(node: Any) -> Any:
+    """A syntax tree as tuples, the same in every version of Python: a store can move to another machine."""
+    if isinstance(node, list):
+        return [_plain(item) for item in node]
+    if not isinstance(node, ast.AST):
+        return node
+    # Newer versions have more fields, which are empty in code that older ones can read.
+    fields = ((name, value) for name, value in ast.iter_fields(node) if value is not None and value != [])
+    return (type(node).__name__, *((name, _plain(value)) for name, value in fields))
 
 
 @cache
