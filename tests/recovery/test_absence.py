@@ -14,6 +14,8 @@ from hidldl.recovery.absence import (
     Absences,
     Gap,
     energies,
+    is_alone,
+    log_alone,
     log_chances,
     sets_of,
 )
@@ -88,10 +90,11 @@ class TestGap:
         assert Gap.of(*hide_labels(D, 0.5, random_state=0)) is None
 
 
-def literal_chances(gap, row, observed):
-    """Each set's chance, by the definition."""
+def literal_chances(gap, row, observed, odds):
+    """Each set's chance, by the definition, up to what all sets have in common."""
     chances = []
     absent, in_doubt = gap.absent(row[None], observed[None])[0], gap.in_doubt(row[None], observed[None])[0]
+    alone = gap.zero and (observed & (row > 0)).sum() == 1
     for numbers in sets_of(len(row)):
         there = numbers > 0
         if in_doubt and not (observed & there).any():
@@ -100,7 +103,7 @@ def literal_chances(gap, row, observed):
             chance = 0.0
         else:
             chance = gap.ties if in_doubt and observed.sum() > 1 else 1.0
-            chance /= 1 - gap.rate_of_nothing ** there.sum()
+            chance *= 1 + odds / there.sum() if alone else 1.0
         chances.append(chance)
     return np.array(chances)
 
@@ -113,9 +116,23 @@ def test_sets_are_all_but_the_empty_one():
 def test_chances_of_sets_are_those_of_their_definition(table):
     _, _, D_obs, observed = table
     gap = Gap.of(D_obs, observed)
-    found = np.exp(log_chances(gap, D_obs[:60], observed[:60]))
+    found = np.exp(log_chances(gap, D_obs[:60], observed[:60], np.log(1.5)))
     for i in range(60):
-        assert np.allclose(found[i], literal_chances(gap, D_obs[i], observed[i]))
+        assert np.allclose(found[i], literal_chances(gap, D_obs[i], observed[i], 1.5))
+
+
+@pytest.mark.parametrize("rate", [0.3, 0.8])
+def test_a_row_is_handed_in_with_one_of_its_labels_or_more(rate):
+    """Over all masks of which some label has a share, chances sum to 1, whatever the row has."""
+    gap = Gap(depth=5.0, tolerance=1e-6, ties=0.1, zero=True)
+    masks = sets_of(5) > 0
+    for k, labels in enumerate(sets_of(5)):
+        rows = np.where(masks, labels, 0)
+        handed_in, n_hidden = rows.any(axis=1), (~masks).sum(axis=1)
+        chances = rate**n_hidden * (1 - rate) ** (5 - n_hidden)
+        more = np.exp(log_alone(np.log(rate / (1 - rate)), 5)[k])
+        chances = np.where(is_alone(gap, rows, masks), chances * more, chances)
+        assert chances[handed_in].sum() == pytest.approx(1)
 
 
 def test_pairs_add_their_energy_to_sets_that_have_both():
@@ -135,6 +152,17 @@ def test_the_fit_matches_how_often_labels_and_pairs_are_there():
     sets, there = sets_of(6), (D > 2 * FLOOR).astype(float)
     assert likely @ sets == pytest.approx(there.mean(axis=0), abs=0.01)
     assert (sets.T * likely) @ sets == pytest.approx(there.T @ there / 2000, abs=0.01)
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.8])
+def test_rows_that_were_handed_in_are_no_sample_of_their_labels(rate):
+    """Most rows keep a single label with a share beside zeros; that does not make labels rare."""
+    X, D = lacking(n_rows=2000, floor=0.0)
+    D_obs, observed = hide_labels(D, rate, random_state=0)
+    absences = fit_absences(X, D_obs, observed, Gap.of(D_obs, observed), Ridge.of(X, 1.0), 1.0)
+    likely = absences.posterior(absences.intercept + X @ absences.coef, D_obs, observed)
+    assert (likely @ sets_of(6)).sum(axis=1).mean() == pytest.approx((D > 0).sum(axis=1).mean(), rel=0.05)
+    assert absences.log_odds == pytest.approx(np.log(rate / (1 - rate)), abs=0.1)
 
 
 def test_features_tell_which_labels_there_are(table):

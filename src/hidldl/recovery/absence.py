@@ -32,7 +32,6 @@ FEWEST_SHARES = 200
 """Shares from which a gap is told."""
 NEARLY_ALL = 0.98
 """What absent labels of a row have differs by less than a tolerance in this part of the rows."""
-MOST_HIDDEN = 0.99
 MOST_TOLERANCE = 0.5
 """Absent labels of a row have nearly the same."""
 TIE = 1e-6
@@ -57,14 +56,12 @@ class Gap:
     tolerance: float
     ties: float
     zero: bool
-    rate_of_nothing: float = 0.0
 
     @property
     def is_sound(self) -> bool:
         """Whether there can be such a gap; that of a damaged file may not."""
-        numbers = (self.depth, self.tolerance, self.ties, self.rate_of_nothing)
-        in_range = self.depth > 0 and self.tolerance >= 0 and 0 < self.ties <= 1 and 0 <= self.rate_of_nothing < 1
-        return in_range and all(np.isfinite(numbers))
+        in_range = self.depth > 0 and self.tolerance >= 0 and 0 < self.ties <= 1
+        return in_range and bool(np.isfinite((self.depth, self.tolerance)).all())
 
     @classmethod
     def of(cls, shares: FloatArray, observed: BoolArray) -> "Gap | None":
@@ -87,8 +84,7 @@ class Gap:
         several = low.any(axis=1) & (there.sum(axis=1) > 1)
         tied = _range(below[several], there[several]) <= tolerance
         ties = (tied.sum() + 1) / (len(tied) + 2)
-        nothing = min(1 - float(observed[observed.any(axis=1)].mean()), MOST_HIDDEN) if zero else 0.0
-        return cls(depth, tolerance, float(ties), zero, nothing)
+        return cls(depth, tolerance, float(ties), zero)
 
     def absent(self, shares: FloatArray, observed: BoolArray) -> BoolArray:
         """Labels that are visibly absent: next to nothing beside another label."""
@@ -153,11 +149,10 @@ def energies(pairs: FloatArray) -> FloatArray:
     return np.asarray(((sets @ pairs) * sets).sum(axis=1) / 2)
 
 
-def log_chances(gap: Gap, shares: FloatArray, observed: BoolArray) -> FloatArray:
+def log_chances(gap: Gap, shares: FloatArray, observed: BoolArray, log_odds: float = -np.inf) -> FloatArray:
     """The logarithm of how likely what was handed in is, if a row has each set of labels: (rows, sets).
 
-    It is up to a constant. Something that the row has was handed in, or it would not be in the table. Given that, it is
-    the more likely that all other labels are hidden the fewer they are.
+    It is up to a constant. ``log_odds`` are those of being hidden; see ``log_alone``.
     """
     sets, absent, in_doubt = sets_of(shares.shape[1]), gap.absent(shares, observed), gap.in_doubt(shares, observed)
     there = (observed & ~absent).astype(np.float64)
@@ -165,30 +160,45 @@ def log_chances(gap: Gap, shares: FloatArray, observed: BoolArray) -> FloatArray
     none = np.where(in_doubt[:, None], observed.astype(np.float64) @ sets.T, 1)
     # A single label is as large as itself, whether it is there or not.
     ties = np.log(np.where(in_doubt & (observed.sum(axis=1) > 1), gap.ties, 1.0))[:, None]
-    log_something = np.log1p(-(gap.rate_of_nothing ** sets.sum(axis=1)))
-    seen = observed.any(axis=1, keepdims=True)
-    return np.where(other == 0, ties - np.where(seen, log_something, 0), np.where(none == 0, 0.0, -np.inf))
+    alone = np.where(is_alone(gap, shares, observed)[:, None], log_alone(log_odds, shares.shape[1]), 0)
+    return np.where(other == 0, ties + alone, np.where(none == 0, 0.0, -np.inf))
+
+
+def is_alone(gap: Gap, shares: FloatArray, observed: BoolArray) -> BoolArray:
+    """Rows of which one label was handed in that has a share."""
+    return gap.zero & ((observed & ~gap.absent(shares, observed)).sum(axis=1) == 1)
+
+
+def log_alone(log_odds: float, n_labels: int) -> FloatArray:
+    """How much more likely it is, for each set of labels, that one of them alone is handed in: its logarithm.
+
+    Had a row lost all of them, it would not be in the table; so one is handed in all the same. That is the more likely
+    the fewer labels the row has.
+    """
+    return np.log1p(np.exp(log_odds) / sets_of(n_labels).sum(axis=1))
 
 
 @dataclass(frozen=True)
 class Absences:
     """The fitted model of which labels a row has.
 
-    ``coef`` and ``intercept`` are those of a, ``pairs`` is the matrix c. ``floor`` is the logarithm of what absent
-    labels have, and ``floor_spread`` its standard deviation over the rows.
+    ``coef`` and ``intercept`` are those of a, ``pairs`` is the matrix c. ``log_odds`` are those of being hidden, where
+    they matter. ``floor`` is the logarithm of what absent labels have, and ``floor_spread`` its standard deviation over
+    the rows.
     """
 
     gap: Gap
     coef: FloatArray
     intercept: FloatArray
     pairs: FloatArray
+    log_odds: float = 0.0
     floor: float = 0.0
     floor_spread: float = 1.0
 
     def fits(self, n_labels: int, n_columns: int) -> bool:
         """Whether the parts fit together; those of a damaged file may not."""
         shapes = (self.coef.shape, self.intercept.shape, self.pairs.shape)
-        numbers = (self.coef, self.intercept, self.pairs, np.array([self.floor, self.floor_spread]))
+        numbers = (self.coef, self.intercept, self.pairs, np.array([self.log_odds, self.floor, self.floor_spread]))
         sizes = shapes == ((n_columns, n_labels), (n_labels,), (n_labels, n_labels)) and n_labels <= MOST_LABELS
         sound = self.gap.is_sound and self.floor_spread > 0
         return sizes and sound and all(np.isfinite(part).all() for part in numbers)
@@ -202,7 +212,7 @@ class Absences:
     def posterior(self, logits: FloatArray, shares: FloatArray, observed: BoolArray) -> FloatArray:
         """How likely each set of labels is, given what was handed in: (rows, sets)."""
         logs = logits @ sets_of(len(self.intercept)).T + energies(self.pairs)
-        logs += log_chances(self.gap, shares, observed)
+        logs += log_chances(self.gap, shares, observed, self.log_odds)
         return np.asarray(np.exp(logs - logsumexp(logs, axis=1, keepdims=True)))
 
     def completed(

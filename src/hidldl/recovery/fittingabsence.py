@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
 
 from hidldl.arrays import BoolArray, FloatArray
-from hidldl.recovery.absence import Absences, Gap, log_chances, sets_of
+from hidldl.recovery.absence import Absences, Gap, is_alone, log_alone, log_chances, sets_of
 from hidldl.recovery.fitting import Fit, every_so_many, fit_latent_model
 from hidldl.recovery.kernelmean import Ridge
 from hidldl.recovery.latent import LatentModel, Parameters
@@ -21,6 +21,9 @@ MOST_ROWS = 4000
 CURVATURE = 0.25
 """A label that is there or not tells at most so much of what a number with a variance of 1 tells."""
 PAIR_PENALTY = 1.0
+MEAN_PENALTY = 400.0
+"""Of what all pairs have in common, which says how rows differ in the number of their labels. Rows of which hardly more
+than one label was handed in say next to nothing about that."""
 MOST_ROUNDS, SMALLEST_GAIN = 100, 1e-5
 FLOOR_SEED, FLOOR_DRAWS, FLOOR_ROUNDS = 17, 64, 20
 LEAST_SPREAD = 0.01
@@ -64,33 +67,49 @@ def fit_absences(
     columns = regression.centred(features[at]) @ scales.T
     of_intercept, of_pairs = 1 / np.sqrt(n_rows * CURVATURE), 1 / (np.sqrt(n_rows) * CURVATURE)
     chances = log_chances(gap, shares[at], observed[at])
+    alone = is_alone(gap, shares[at], observed[at])
+    n_hidden, n_cells = _cells(observed[at]) if gap.zero else (0, 0)
+    of_odds = 1 / np.sqrt(max(n_cells, 1) * CURVATURE)
     center = _frequencies(chances)
     sets, (first, second) = sets_of(m) - center, np.triu_indices(m, 1)
     both = sets[:, first] * sets[:, second]
     n_columns = columns.shape[1]
 
-    def parts(unknowns: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def parts(unknowns: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, float]:
         coef, rest = unknowns[: n_columns * m].reshape(n_columns, m), unknowns[n_columns * m :]
-        return coef, of_intercept * rest[:m], of_pairs * rest[m:]
+        return coef, of_intercept * rest[:m], of_pairs * rest[m:-1], float(of_odds * rest[-1])
 
     def loss(unknowns: FloatArray) -> tuple[float, FloatArray]:
-        coef, intercept, pairs = parts(unknowns)
+        coef, intercept, pairs, log_odds = parts(unknowns)
         logs = (columns @ coef + intercept) @ sets.T + both @ pairs
-        before, after = (logsumexp(some, axis=1, keepdims=True) for some in (logs, logs + chances))
+        more = log_alone(log_odds, m)
+        seen = logs + chances + alone[:, None] * more
+        before, after = (logsumexp(some, axis=1, keepdims=True) for some in (logs, seen))
         weights = scales.T @ coef
         value = (before - after).sum() + penalty / 2 * (weights**2).sum() + PAIR_PENALTY / 2 * (pairs**2).sum()
-        excess = np.exp(logs - before) - np.exp(logs + chances - after)
+        value += MEAN_PENALTY / 2 * pairs.mean() ** 2
+        value += n_cells * np.logaddexp(0, log_odds) - n_hidden * log_odds
+        likely = np.exp(seen - after)
+        excess = np.exp(logs - before) - likely
         by_label = excess @ sets
         by_coef = columns.T @ by_label + penalty * scales @ weights
-        by_pairs = of_pairs * (excess.sum(axis=0) @ both + PAIR_PENALTY * pairs)
-        return float(value), np.concatenate([by_coef.ravel(), of_intercept * by_label.sum(axis=0), by_pairs])
+        by_pairs = excess.sum(axis=0) @ both + PAIR_PENALTY * pairs + MEAN_PENALTY * pairs.mean() / len(pairs)
+        by_odds = n_cells * expit(log_odds) - n_hidden - (alone @ likely) @ -np.expm1(-more)
+        gradient = by_coef.ravel(), of_intercept * by_label.sum(axis=0), of_pairs * by_pairs, [of_odds * by_odds]
+        return float(value), np.concatenate(gradient)
 
     options = {"maxiter": MOST_ROUNDS, "ftol": SMALLEST_GAIN}
-    start = np.zeros((n_columns + 1) * m + len(first))
-    coef, intercept, upper = parts(minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x)
+    start = np.zeros((n_columns + 1) * m + len(first) + 1)
+    coef, intercept, upper, log_odds = parts(minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x)
     pairs = np.zeros((m, m))
     pairs[first, second] = pairs[second, first] = upper
-    return Absences(gap, np.asarray(scales.T @ coef), intercept - pairs @ center, pairs)
+    return Absences(gap, np.asarray(scales.T @ coef), intercept - pairs @ center, pairs, log_odds)
+
+
+def _cells(observed: BoolArray) -> tuple[int, int]:
+    """How many cells are hidden, and how many there are, in rows of which something was handed in."""
+    some = observed[observed.any(axis=1)]
+    return some.size - int(some.sum()), some.size
 
 
 def _frequencies(chances: FloatArray) -> FloatArray:
