@@ -11,7 +11,7 @@ from hidldl.recovery.kernelmean import Ridge
 from hidldl.recovery.lostvotes import Votes
 from hidldl.recovery.posterior import Draws, weighted_shares
 from hidldl.recovery.search import AXES, LEARNS_NOTHING, STRONG_PRIORS, VERY_MANY_LABELS, Choice, search, search_shape
-from hidldl.selection import renormalised
+from hidldl.selection import clearly_better, renormalised
 
 ROWS = np.random.default_rng(0).normal(size=400)
 ROWS -= ROWS.mean()
@@ -83,17 +83,22 @@ def test_given_parameters_are_no_axis():
     assert (choice.nu, choice.ridge) == (300.0, 1.0)
 
 
+def better_by(losses):
+    return lambda lacking, best, votes: clearly_better(losses(lacking), losses(best))
+
+
 @pytest.mark.parametrize("can_lack", [True, False])
 def test_rows_may_lack_labels_if_that_is_better_and_possible(can_lack):
     asked = []
 
-    def may_lack(best, votes):
-        asked.append((best.nu, votes))
+    def may_lack(best):
+        asked.append(best.nu)
         return can_lack
 
     losses = losses_from(lambda c: distance(c, nu=16.0, ridge=1.0) - 20 * c.absent_labels * (c.ridge == 0.3))
-    choice = search(losses, losses, Choice(), {"standardize", "learn_distance"}, 800, 5, can_lack=may_lack)
-    assert asked == [(16.0, None)]
+    given = {"standardize", "learn_distance"}
+    choice = search(losses, losses, Choice(), given, 800, 5, can_lack=may_lack, lacks=better_by(losses))
+    assert asked == [16.0]
     assert (choice.absent_labels, choice.nu, choice.ridge) == ((True, 65536.0, 0.3) if can_lack else (False, 16.0, 1.0))
     assert not choice.absent_labels or choice.n_components == 1
 
@@ -101,10 +106,18 @@ def test_rows_may_lack_labels_if_that_is_better_and_possible(can_lack):
 def test_rows_have_all_labels_where_lacking_some_is_no_better_or_the_user_says_so():
     losses = losses_from(lambda c: distance(c, nu=16.0, ridge=1.0) - 20 * c.absent_labels * (c.ridge == 0.3))
     given = {"standardize", "learn_distance"}
-    settled = search(losses, losses, Choice(), {*given, "absent_labels"}, 800, 5, can_lack=lambda best, votes: True)
-    assert not settled.absent_labels
+    how = {"can_lack": lambda best: True, "lacks": better_by(losses)}
+    assert not search(losses, losses, Choice(), {*given, "absent_labels"}, 800, 5, **how).absent_labels
     worse = losses_from(lambda c: distance(c, nu=16.0, ridge=1.0) + c.absent_labels)
-    assert not search(worse, worse, Choice(), given, 800, 5, can_lack=lambda best, votes: True).absent_labels
+    assert not search(worse, worse, Choice(), given, 800, 5, **how | {"lacks": better_by(worse)}).absent_labels
+
+
+def test_absent_labels_are_chosen_by_losses_of_their_own():
+    losses = losses_from(lambda c: distance(c, nu=16.0, ridge=1.0))
+    fair = losses_from(lambda c: distance(c, nu=16.0, ridge=0.1))
+    how = {"can_lack": lambda best: True, "fair_losses": fair, "lacks": lambda lacking, best, votes: True}
+    choice = search(losses, losses, Choice(), {"standardize", "learn_distance"}, 800, 5, **how)
+    assert (choice.absent_labels, choice.ridge) == (True, 0.1)
 
 
 def test_the_number_of_kinds_with_the_lowest_loss_is_chosen():

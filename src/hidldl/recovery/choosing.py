@@ -109,8 +109,10 @@ def choose(
         votes = Votes.of(game.shares) if alike and unknown is None else None
         may_lack = known.can_lack and alike and (zeros is None or zeros.hides_all)
         settings |= {} if may_lack else {"absent_labels": choice.absent_labels}
-        losses, distances = (partial(play, mapper=mapper, progress=progress) for play in (game.losses, game.distances))
-        how: dict[str, Any] = {"votes": votes, "can_lack": game.can_lack}
+        plays = (game.losses, game.distances, game.fair_losses)
+        losses, distances, fair = (partial(play, mapper=mapper, progress=progress) for play in plays)
+        how: dict[str, Any] = {"votes": votes, "can_lack": game.can_lack, "lacks": partial(game.lacks, mapper=mapper)}
+        how |= {"fair_losses": fair}
         choice = search(losses, distances, choice, settings, *shares.shape, **how)
         selection = game.selection(choice, rng)
     return Chosen(known, game, choice, selection, zeros and zeros.with_others(choice, shares))

@@ -17,7 +17,7 @@ from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.parallel import Mapper
 from hidldl.progress import Progress, silent
 from hidldl.randomness import some_rows
-from hidldl.recovery.absence import Gap
+from hidldl.recovery.absence import Gap, is_alone
 from hidldl.recovery.calibration import LEVEL, Calibration, calibrated
 from hidldl.recovery.directions import telling_directions
 from hidldl.recovery.fitting import Fit
@@ -32,7 +32,7 @@ from hidldl.recovery.posterior import Draws, draw_lost_share, mean_rows, quantil
 from hidldl.recovery.rows import Rows
 from hidldl.recovery.scatter import has_zeros
 from hidldl.recovery.search import FEW_ROWS, VERY_MANY_LABELS, Choice
-from hidldl.selection import FEWEST_ROWS, TRIALS, Selection, hide_again, judge, renormalised
+from hidldl.selection import FEWEST_ROWS, TRIALS, Selection, clearly_better, hide_again, judge, renormalised
 
 MEASURES_OF_GAME = ("kl", "chebyshev")
 FOLDS, FOLDS_OF_MANY_ROWS, FOLDS_OF_MANY_LABELS = (4, 4), (3, 2), (2, 2)
@@ -112,6 +112,7 @@ class HeldOutGame:
         self.max_iter, self.tol = min(max_iter, ROUNDS_OF_MANY) if is_many else max_iter, tol
         self.gap = Gap.of(self.shares, self.observed)
         self._distance_weight: float | None = None
+        self._fair_weights: FloatArray | None = None
         self.votes: Votes | None = None
         self.forget()
 
@@ -158,7 +159,9 @@ class HeldOutGame:
         Divergence and distance count alike: the ratio of their sizes is that of the first choice. The divergence alone
         is a matter of a few rows in which a large share came as a surprise.
         """
-        divergence, distance = self._play(choice, mapper, progress)
+        return self._summed(*self._play(choice, mapper, progress))
+
+    def _summed(self, divergence: FloatArray, distance: FloatArray) -> FloatArray:
         if self._distance_weight is None:
             self._distance_weight = float(divergence.mean() / max(distance.mean(), 1e-300))
         return divergence + self._distance_weight * distance
@@ -170,44 +173,80 @@ class HeldOutGame:
     def _play(self, choice: Choice, mapper: Mapper, progress: Progress) -> FloatArray:
         """Each playing row's loss in both measures (first axis), the mean over the masks."""
         if choice not in self._played:
-            total, times = np.zeros((2, len(self.shares))), np.sum(self.judged, axis=0)
-            in_doubt = ((self.presence > 0) & (self.presence < 1)).any()
-            tol = self.tol if in_doubt or self.is_many else max(self.tol, GAME_TOL)
-
-            def recover(fitted: tuple[LatentModel, int]) -> list[tuple[FloatArray, IntArray, BoolArray]]:
-                model, fold = fitted
-                parts = self._rehidden(model, fold, choice, self.masks)
-                if self.gap is None:
-                    return [(mean_rows(model, rows, self.draws), at, observed) for rows, observed, at in parts]
-                return [
-                    (mean_rows(model, rows, self.draws, among=observed), at, observed) for rows, observed, at in parts
-                ]
-
-            for recovered in mapper(recover, self._models(choice, mapper, tol)):
-                for D, at, observed in recovered:
-                    total[:, at] += [judge(D, self.shares[at], observed, measure) for measure in MEASURES_OF_GAME]
-            self._played[choice] = (self.play_weights * total / np.maximum(times, 1))[:, self.in_play]
+            self._played[choice] = self._mean_losses(choice, None, mapper)
             played = [kept for kept in self._simple if kept in self._played]
             lowest = sorted(played, key=lambda kept: self.losses(kept).mean())[:FITS_OF_MANY]
             self._simple = {kept: self._simple[kept] for kept in lowest}
             progress(len(self._played), None, f"{TRIALS}: {len(self._played)}")
         return self._played[choice]
 
-    def can_lack(self, best: Choice, votes: Votes | None) -> bool:
-        """Whether rows may lack labels: there is a gap between shares, and nothing else says which labels are hidden.
+    def _mean_losses(self, choice: Choice, votes: Votes | None, mapper: Mapper) -> FloatArray:
+        """As ``_play``, played anew, by models that know how many votes complete rows have."""
+        total, times = np.zeros((2, len(self.shares))), np.sum(self.judged, axis=0)
+        in_doubt = ((self.presence > 0) & (self.presence < 1)).any()
+        tol = self.tol if in_doubt or self.is_many else max(self.tol, GAME_TOL)
 
-        That is so where shares decide which are, or where the ``votes`` that rows lost tell how much is hidden. A flat
-        curve is no sign of that: a model in which all rows have all labels is not exact here.
+        def recover(fitted: tuple[LatentModel, int]) -> list[tuple[FloatArray, IntArray, BoolArray]]:
+            model, fold = fitted
+            parts = self._rehidden(model, fold, choice, self.masks)
+            model = model.with_votes(votes)
+            if self.gap is None:
+                return [(mean_rows(model, rows, self.draws), at, observed) for rows, observed, at in parts]
+            return [(mean_rows(model, rows, self.draws, among=observed), at, observed) for rows, observed, at in parts]
+
+        for recovered in mapper(recover, self._models(choice, mapper, tol)):
+            for D, at, observed in recovered:
+                total[:, at] += [judge(D, self.shares[at], observed, measure) for measure in MEASURES_OF_GAME]
+        return (self.play_weights * total / np.maximum(times, 1))[:, self.in_play]
+
+    def can_lack(self, best: Choice) -> bool:
+        """Whether rows may lack labels: there is a gap between shares, and shares do not decide which are hidden.
+
+        A flat curve is no sign of that: a model in which all rows have all labels is not exact here.
         """
         if self.gap is None:
             return False
-        _, features = self.plain_features(best)
-        parameters = best.parameters(self.shares.shape[1])
+        curve = fit_hiding(self._fit_of_all(best), tol=GAME_TOL).model.estimates.curve
+        return curve is None or curve.steepness < SMALLEST_STEEPNESS[True]
+
+    def fair_losses(self, choice: Choice, mapper: Mapper = map, progress: Progress = silent) -> FloatArray:
+        """As ``losses``, of choices in which rows may lack labels."""
+        return self._fairness(choice) * self.losses(choice, mapper, progress)
+
+    def lacks(self, lacking: Choice, best: Choice, votes: Votes | None, mapper: Mapper = map) -> bool:
+        """Whether a choice in which rows may lack labels is clearly better than one in which they have all.
+
+        Either may also use the ``votes`` that rows lost, if it predicts them.
+        """
+
+        def losses(choice: Choice) -> FloatArray:
+            predicted = fit_votes(self._fit_of_all(choice), votes).model.estimates.votes
+            return self._fairness(lacking) * self._summed(*self._mean_losses(choice, predicted, mapper))
+
+        self.losses(lacking, mapper)  # so that it is among the candidates, if nothing else was to be chosen
+        return clearly_better(losses(lacking), losses(best))
+
+    def _fairness(self, lacking: Choice) -> FloatArray:
+        """How much rows count where some may lack labels.
+
+        A label that is alone is not hidden again, and only some rows with one label that is there would be in the table
+        if it had been hidden. So rows that show absent labels are more common than they should be.
+        """
+        if self._fair_weights is None:
+            absences = self._fit_of_all(lacking).model.estimates.absences
+            assert absences is not None
+            weights = np.mean(self.judged, axis=0)
+            alone = is_alone(absences.gap, self.shares, self.observed)
+            weights[alone] /= 1 + np.exp(absences.log_odds) / absences.typical_number
+            self._fair_weights = weights[self.in_play] / weights[self.in_play].mean()
+        return self._fair_weights
+
+    def _fit_of_all(self, choice: Choice) -> Fit:
+        """A fit to all rows that play."""
+        _, features = self.plain_features(choice)
         how: dict[str, Any] = {"max_iter": self.max_iter, "tol": GAME_TOL, "row_weights": self.row_weights}
-        fit = fit_votes(fit_model(features, self.shares, self.observed, parameters, **how), votes)
-        estimates = fit_hiding(fit, tol=GAME_TOL).model.estimates
-        is_flat = estimates.curve is None or estimates.curve.steepness < SMALLEST_STEEPNESS[True]
-        return is_flat and estimates.votes is None
+        gap = self.gap if choice.absent_labels else None
+        return fit_model(features, self.shares, self.observed, choice.parameters(self.shares.shape[1]), gap, **how)
 
     def calibrate(self, choice: Choice, seed: int, mapper: Mapper = map, odds: FloatArray | None = None) -> Calibration:
         """The calibration with which 90 % intervals hold 90 % of the shares that were hidden again.

@@ -92,14 +92,17 @@ def search(
     n_labels: int,
     *,
     votes: Votes | None = None,
-    can_lack: Callable[[Choice, Votes | None], bool] = lambda best, votes: False,
+    can_lack: Callable[[Choice], bool] = lambda best: False,
+    fair_losses: Losses | None = None,
+    lacks: Callable[[Choice, Choice, Votes | None], bool] = lambda lacking, best, votes: False,
 ) -> Choice:
     """The best choice that differs from ``start`` in parameters that are not settings of the user.
 
     Numbers of kinds differ by little, so they are chosen by ``distances``, the part of the losses with less chance.
     Shares of ``votes`` are no more exact than their number, whatever the losses say: rows that play lose a label or
     two, and where they had lost many before, that hardly tells coarse shares from exact ones. ``can_lack`` says whether
-    rows may lack labels, given the best choice for rows that have all.
+    rows may lack labels, given the best choice for rows that have all. Choices in which they do are compared by
+    ``fair_losses``, and ``lacks`` says whether the best of them is better.
     """
     axes = {name: values for name, values in AXES.items() if name not in settings}
     if votes is not None and "nu" in axes:
@@ -110,8 +113,9 @@ def search(
     if n_labels >= MANY_LABELS and "prior_rows" in axes:
         axes["prior_rows"] = WEAK_PRIORS
     best = _search_one_kind(losses, axes, start, settings, n_rows, n_labels, has_votes=votes is not None)
-    if "absent_labels" not in settings and can_lack(best, votes):
-        best = choose_absent(losses, axes, best)
+    if "absent_labels" not in settings and can_lack(best):
+        lacking = choose_absent(fair_losses or losses, axes, best)
+        best = lacking if lacks(lacking, best, votes) else best
     if "n_components" in settings or best.absent_labels:
         return best
     n_playing = len(losses(best))
@@ -224,11 +228,9 @@ def choose_distance(losses: Losses, axes: Axes, best: Choice) -> Choice:
 
 
 def choose_absent(losses: Losses, axes: Axes, best: Choice) -> Choice:
-    """Rows that may lack labels, if that is clearly better. Which labels they have hangs on the features mostly."""
+    """The best choice for rows that may lack labels. Which labels they have hangs on the features mostly."""
     shape = {name: values for name, values in axes.items() if name == "ridge"}
-    lacking = replace(best, absent_labels=True, nu=axes["nu"][-1] if "nu" in axes else best.nu)
-    lacking = _walk(losses, shape, lacking)
-    return lacking if clearly_better(losses(lacking), losses(best)) else best
+    return _walk(losses, shape, replace(best, absent_labels=True, nu=axes["nu"][-1] if "nu" in axes else best.nu))
 
 
 def choose_kinds(losses: Losses, best: Choice, numbers: Sequence[int]) -> Choice:
