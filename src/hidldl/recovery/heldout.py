@@ -32,7 +32,16 @@ from hidldl.recovery.posterior import Draws, draw_lost_share, mean_rows, quantil
 from hidldl.recovery.rows import Rows
 from hidldl.recovery.scatter import has_zeros
 from hidldl.recovery.search import FEW_ROWS, VERY_MANY_LABELS, Choice
-from hidldl.selection import FEWEST_ROWS, TRIALS, Selection, clearly_better, hide_again, judge, renormalised
+from hidldl.selection import (
+    FEWEST_ROWS,
+    THIN_EVIDENCE,
+    TRIALS,
+    Selection,
+    clearly_better,
+    hide_again,
+    judge,
+    renormalised,
+)
 
 MEASURES_OF_GAME = ("kl", "chebyshev")
 FOLDS, FOLDS_OF_MANY_ROWS, FOLDS_OF_MANY_LABELS = (4, 4), (3, 2), (2, 2)
@@ -68,6 +77,8 @@ PLAY_WEIGHTS = (0.5, 2.0)
 LEAST_SPREAD_OF_VOTES = 0.5
 """Intervals of a few votes hold more than their level in any case; no spread of what is expected changes that, but
 tails do. So it is with labels that are absent or not."""
+WORTH_NOT_COUNTING = 2.0
+"""Standard errors by which rows that may lack labels must be better, where votes tell how much is hidden anyhow."""
 N_CALIBRATION_DRAWS = 400
 CALIBRATION_PLAYS = 1500
 """Labels to hide again: enough to estimate a coverage to within a percent."""
@@ -219,12 +230,13 @@ class HeldOutGame:
         Either may also use the ``votes`` that rows lost, if it predicts them.
         """
 
-        def losses(choice: Choice) -> FloatArray:
-            predicted = fit_votes(self._fit_of_all(choice), votes).model.estimates.votes
-            return self._fairness(lacking) * self._summed(*self._mean_losses(choice, predicted, mapper))
-
+        counted = {
+            choice: fit_votes(self._fit_of_all(choice), votes).model.estimates.votes for choice in (lacking, best)
+        }
         self.losses(lacking, mapper)  # so that it is among the candidates, if nothing else was to be chosen
-        return clearly_better(losses(lacking), losses(best))
+        fair = self._fairness(lacking)
+        own, other = (fair * self._summed(*self._mean_losses(*played, mapper)) for played in counted.items())
+        return clearly_better(own, other, THIN_EVIDENCE if counted[best] is None else WORTH_NOT_COUNTING)
 
     def _fairness(self, lacking: Choice) -> FloatArray:
         """How much rows count where some may lack labels.
