@@ -209,6 +209,11 @@ class Absences:
         nothing = np.zeros((1, len(self.intercept)))
         return float((self.posterior(self.intercept[None], nothing, nothing > 0) @ sets_of(nothing.shape[1])).sum())
 
+    def chance_of_seen(self, shares: FloatArray, observed: BoolArray) -> FloatArray:
+        """How likely a label that is alone was seen, and was not handed in only since all others were hidden."""
+        chance = 1 / (1 + np.exp(self.log_odds) / self.typical_number)
+        return np.where(is_alone(self.gap, shares, observed), chance, 1.0)
+
     def posterior(self, logits: FloatArray, shares: FloatArray, observed: BoolArray) -> FloatArray:
         """How likely each set of labels is, given what was handed in: (rows, sets)."""
         logs = logits @ sets_of(len(self.intercept)).T + energies(self.pairs)

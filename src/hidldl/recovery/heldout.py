@@ -17,7 +17,7 @@ from hidldl.arrays import BoolArray, FloatArray, IntArray
 from hidldl.parallel import Mapper
 from hidldl.progress import Progress, silent
 from hidldl.randomness import some_rows
-from hidldl.recovery.absence import Gap, is_alone
+from hidldl.recovery.absence import Gap
 from hidldl.recovery.calibration import LEVEL, Calibration, calibrated
 from hidldl.recovery.directions import telling_directions
 from hidldl.recovery.fitting import Fit
@@ -201,9 +201,10 @@ class HeldOutGame:
             model, fold = fitted
             parts = self._rehidden(model, fold, choice, self.masks)
             model = model.with_votes(votes)
-            if self.gap is None:
-                return [(mean_rows(model, rows, self.draws), at, observed) for rows, observed, at in parts]
-            return [(mean_rows(model, rows, self.draws, among=observed), at, observed) for rows, observed, at in parts]
+            return [
+                (mean_rows(model, rows, self.draws, among=None if self.gap is None else observed), at, observed)
+                for rows, observed, at in parts
+            ]
 
         for recovered in mapper(recover, self._models(choice, mapper, tol)):
             for D, at, observed in recovered:
@@ -239,26 +240,23 @@ class HeldOutGame:
         return clearly_better(own, other, THIN_EVIDENCE if counted[best] is None else WORTH_NOT_COUNTING)
 
     def _fairness(self, lacking: Choice) -> FloatArray:
-        """How much rows count where some may lack labels.
+        """How much rows count where some may lack labels: those that show absent ones are too common in the game.
 
-        A label that is alone is not hidden again, and only some rows with one label that is there would be in the table
-        if it had been hidden. So rows that show absent labels are more common than they should be.
+        For a label that is alone is not hidden again, and many of these rows would not show it but for being alone.
         """
         if self._fair_weights is None:
             absences = self._fit_of_all(lacking).model.estimates.absences
             assert absences is not None
-            weights = np.mean(self.judged, axis=0)
-            alone = is_alone(absences.gap, self.shares, self.observed)
-            weights[alone] /= 1 + np.exp(absences.log_odds) / absences.typical_number
+            weights = np.mean(self.judged, axis=0) * absences.chance_of_seen(self.shares, self.observed)
             self._fair_weights = weights[self.in_play] / weights[self.in_play].mean()
         return self._fair_weights
 
-    def _fit_of_all(self, choice: Choice) -> Fit:
+    def _fit_of_all(self, choice: Choice, mapper: Mapper = map) -> Fit:
         """A fit to all rows that play."""
-        _, features = self.plain_features(choice)
-        how: dict[str, Any] = {"max_iter": self.max_iter, "tol": GAME_TOL, "row_weights": self.row_weights}
-        gap = self.gap if choice.absent_labels else None
-        return fit_model(features, self.shares, self.observed, choice.parameters(self.shares.shape[1]), gap, **how)
+        how: dict[str, Any] = {"row_weights": self.row_weights, "presence": self.presence, "mapper": mapper}
+        how |= {"max_iter": self.max_iter, "tol": max(self.tol, GAME_TOL)}
+        table = (self.plain_features(choice)[1], self.shares, self.observed, choice.parameters(self.shares.shape[1]))
+        return fit_model(*table, self.gap if choice.absent_labels else None, **how)
 
     def calibrate(self, choice: Choice, seed: int, mapper: Mapper = map, odds: FloatArray | None = None) -> Calibration:
         """The calibration with which 90 % intervals hold 90 % of the shares that were hidden again.
@@ -368,13 +366,9 @@ class HeldOutGame:
     def kernel_map(self, landmarks: Landmarks, choice: Choice, mapper: Mapper = map) -> KernelMap:
         """The kernel around these landmarks; distances that are learned are learned from all rows that play."""
         if choice.learn_distance:
-            plain, features = self.plain_features(choice)
-            parameters = replace(choice, n_components=1).parameters(self.shares.shape[1])
-            how: dict[str, Any] = {"row_weights": self.row_weights, "presence": self.presence, "mapper": mapper}
-            table = (features, self.shares, self.observed, parameters)
-            gap = self.gap if choice.absent_labels else None
-            fitted = fit_model(*table, gap, max_iter=self.max_iter, tol=max(self.tol, GAME_TOL), **how)
-            weights = plain.whitening @ fitted.model.estimates.coef_of_labels
+            plain, _ = self.plain_features(choice)
+            estimates = self._fit_of_all(replace(choice, n_components=1), mapper).model.estimates
+            weights = plain.whitening @ estimates.coef_of_labels
             landmarks = landmarks.along(telling_directions(plain.landmarks, choice.width, weights, self.X))
         self.forget()
         return landmarks.with_width(choice.width)
