@@ -104,8 +104,8 @@ class BayesHidLDL(PosteriorRecoverer):
     absent_labels : bool or "auto"
         Whether rows lack labels: these have a share of 0, or the same next to nothing in every row. Which labels a row
         has is then a model of its own, and the shares of these come after it. "auto" tries it for up to 10 labels
-        where there is such a gap between shares, masks are known, and neither shares decide what is hidden nor lost
-        votes tell how much is; not for Dask collections or on a device.
+        where there is such a gap between shares, masks are known and shares do not decide what is hidden, and takes it
+        if it is clearly better; not for Dask collections or on a device.
     n_draws : int, default=128
         Posterior draws behind each mean; draws times labels are at most four million.
     max_iter, tol : int and float, default=200 and 3e-3
