@@ -7,7 +7,7 @@ models are fitted to rows that are as informative as the user's, and judged on r
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import repeat
 from typing import Any
 
@@ -200,11 +200,10 @@ class HeldOutGame:
         def recover(fitted: tuple[LatentModel, int]) -> list[tuple[FloatArray, IntArray, BoolArray]]:
             model, fold = fitted
             parts = self._rehidden(model, fold, choice, self.masks)
-            model = model.with_votes(votes)
-            return [
-                (mean_rows(model, rows, self.draws, among=None if self.gap is None else observed), at, observed)
-                for rows, observed, at in parts
-            ]
+            mean = partial(mean_rows, model.with_votes(votes), draws=self.draws)
+            if self.gap is None:
+                return [(mean(rows), at, seen) for rows, seen, at in parts]
+            return [(mean(rows, among=seen), at, seen) for rows, seen, at in parts]
 
         for recovered in mapper(recover, self._models(choice, mapper, tol)):
             for D, at, observed in recovered:
@@ -226,18 +225,17 @@ class HeldOutGame:
         return self._fairness(choice) * self.losses(choice, mapper, progress)
 
     def lacks(self, lacking: Choice, best: Choice, votes: Votes | None, mapper: Mapper = map) -> bool:
-        """Whether a choice in which rows may lack labels is clearly better than one in which they have all.
+        """Whether it is clearly better that rows may lack labels. Either model may use ``votes`` that it predicts."""
 
-        Either may also use the ``votes`` that rows lost, if it predicts them.
-        """
+        def played(choice: Choice) -> tuple[FloatArray, bool]:
+            losses = self.losses(choice, mapper)
+            counted = None if votes is None else fit_votes(self._fit_of_all(choice), votes).model.estimates.votes
+            if counted is not None:
+                losses = self._summed(*self._mean_losses(choice, counted, mapper))
+            return self._fairness(lacking) * losses, counted is not None
 
-        counted = {
-            choice: fit_votes(self._fit_of_all(choice), votes).model.estimates.votes for choice in (lacking, best)
-        }
-        self.losses(lacking, mapper)  # so that it is among the candidates, if nothing else was to be chosen
-        fair = self._fairness(lacking)
-        own, other = (fair * self._summed(*self._mean_losses(*played, mapper)) for played in counted.items())
-        return clearly_better(own, other, THIN_EVIDENCE if counted[best] is None else WORTH_NOT_COUNTING)
+        (own, _), (other, counts) = played(lacking), played(best)
+        return clearly_better(own, other, WORTH_NOT_COUNTING if counts else THIN_EVIDENCE)
 
     def _fairness(self, lacking: Choice) -> FloatArray:
         """How much rows count where some may lack labels: those that show absent ones are too common in the game.
